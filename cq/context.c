@@ -5,7 +5,7 @@
  *   IB_POLL_DIRECT			nothing: the consumer polls, direct.c
  *   IB_POLL_SOFTIRQ			irq_poll, in softirq on the CPU that was notified
  *   IB_POLL_WORKQUEUE			a bound work queue, on that CPU
- *   IB_POLL_UNBOUND_WORKQUEUE		an unbound one, wherever the scheduler likes
+ *   IB_POLL_UNBOUND_WORKQUEUE		an unbound work queue, on any CPU
  *   IB_POLL_THREAD			a kernel thread on the vector's CPU, thread.c
  *
  * A device has a lane for each vector and context, created for the first CQ
@@ -226,7 +226,7 @@ static void ib_cq_lane_free(struct ib_cq_lane *lane)
 	ib_cq_lane_unlist(lane);
 	if (lane->ctx->exit)
 		lane->ctx->exit(lane);
-	/* It may have been scheduled for nothing, and not run any more. */
+	/* It may have been scheduled without need, and may not run any more. */
 	ib_cq_end_waiting(lane);
 	kfree(lane->ahead);
 	kfree(lane);

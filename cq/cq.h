@@ -62,9 +62,9 @@ struct seq_file;
  * @schedule: makes the context call ib_cq_lane_run() soon, until that returns RAN_OUT, and then
  *	ib_cq_lane_idle(), and start over if the latter returns false. Any context but NMI.
  *	Called once for each time that the lane was idle.
- * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes
- *	the context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to
- *	CPUs. Any context but NMI.
+ * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes the
+ *	context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to CPUs. Any
+ *	context but NMI.
  * @exit: undoes @init; the lane is idle and serves no CQ
  */
 struct ib_cq_context {

@@ -2,12 +2,11 @@
 /*
  * A done() that sleeps in a work queue must not stop the CQs beside it.
  *
- * A lane of a work queue context has a runner that polls its CQs (lane.c), and one to spare
- * for each of them. When the runner sleeps in a done(), it is displaced: a spare one takes
- * its place, and the lane goes on without the CQ whose done() sleeps. The displaced runner
- * keeps that CQ until it has handed out its batch; then it makes the CQ pending again
- * and becomes a spare one. A displaced runner holds one CQ, so there is always a spare one,
- * and taking it cannot fail.
+ * A lane of a work queue context has a runner that polls its CQs (lane.c), and a spare runner for
+ * each of them. When the runner sleeps in a done(), it is displaced: a spare one takes its place,
+ * and the lane goes on without the CQ whose done() sleeps. The displaced runner keeps that CQ
+ * until it has handed out its batch; then it makes the CQ pending again and becomes a spare one.
+ * A displaced runner holds one CQ, so there is always a spare one, and taking it cannot fail.
  *
  *   the runner				who displaces it, with lane->lock held
  *
@@ -27,10 +26,10 @@
  * Who displaces a runner:
  *
  *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
- *   - a watch, for sleeps that we do not see. A waker that makes a CQ pending beside others
- *     starts it. It looks each jiffy until the lane is idle, and displaces a runner that
- *     it finds asleep in a done(). It need not know whether another CQ is ready: if none
- *     is, the next runner finds that out, and the lane becomes idle.
+ *   - a watch, for sleeps of other kinds. A waker that makes a CQ pending beside others starts
+ *     it. It checks every jiffy until the lane is idle, and displaces a runner that it finds
+ *     asleep in a done(). It need not know whether another CQ is ready: if none is, the next
+ *     runner finds that out, and the lane becomes idle.
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
  * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
@@ -45,7 +44,7 @@
 
 #include "cq.h"
 
-/* Time between looks of the watch, in jiffies. */
+/* Interval of the watch, in jiffies. */
 #define IB_CQ_WATCH	1
 
 static void ib_cq_watch(struct timer_list *timer);
@@ -81,7 +80,7 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane)
 
 	timer_shutdown_sync(&lane->watch);
 	list_splice_init(&lane->busy, &lane->spare);
-	/* One that gave its CQ back may yet schedule the lane, for nothing. */
+	/* A runner that has returned its CQ may still schedule the lane, without need. */
 	list_for_each_entry(runner, &lane->spare, node)
 		cancel_work_sync(&runner->work);
 	list_for_each_entry_safe(runner, next, &lane->spare, node) {
@@ -91,7 +90,7 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane)
 	}
 }
 
-/* A CQ comes to @lane: adds a runner, unless those of CQs that went suffice. 0 or -ENOMEM. */
+/* A CQ is added to @lane: adds a runner, unless CQs that left have left one. 0 or -ENOMEM. */
 int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs)
 {
 	struct ib_cq_runner *runner;
@@ -204,7 +203,10 @@ static void ib_cq_watch(struct timer_list *timer)
 
 	if (!ib_cq_watch_on(lane))
 		return;
-	/* Without the lock, for nearly always it is awake; no runner goes while the watch is on. */
+	/*
+	 * Without the lock, because it is nearly always awake; no runner is freed while the
+	 * watch is on.
+	 */
 	if (ib_cq_asleep(READ_ONCE(lane->runner), &cpu)) {
 		spin_lock(&lane->lock);
 		if (ib_cq_asleep(lane->runner, &cpu))

@@ -10,10 +10,10 @@
  * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
  * neighbour for no longer than a share takes, and a CPU for no longer than a run.
  *
- * A CQ that is alone has no need of a share: it is polled ahead, for IB_CQ_AHEAD completions at
- * a time, and they are handed out until another CQ is pending and a share is used up. Then the
- * rest, in lane->ahead, is what the CQ's next rounds hand out first. Only one CQ is polled
- * ahead at a time. Who waits for the CQ, or frees it, is seen to when nothing of that is left.
+ * A CQ that is alone needs no share: it is polled ahead, for IB_CQ_AHEAD completions at a time,
+ * and they are handed out until another CQ is pending and a share is used up. Then the rest, in
+ * lane->ahead, is what the CQ's next rounds hand out first. Only one CQ is polled ahead at a
+ * time. Who waits for the CQ, or frees it, is seen to when nothing of that is left.
  *
  * A CQ that is found empty leaves the list and is armed. On the next completion
  * the driver calls ib_cq_notify(), which schedules the CQ:
@@ -63,8 +63,8 @@
 #include "cq.h"
 
 /*
- * Completions between looks at the clock, twice as many in the first half of a run's time; and
- * as how many a round counts at least.
+ * Completions between two readings of the clock, twice as many in the first half of a run's
+ * time; also the least that a round counts for.
  */
 #define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_SHARE)
 #define IB_CQ_CLOCK_ROUND		(IB_CQ_SHARE / 4)
@@ -191,7 +191,7 @@ void ib_cq_wake_waiting(struct ib_cq *cq)
 	ib_cq_schedule(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
 }
 
-/* The latest one comes first in @pending, and last in @ready. */
+/* @pending has the latest one first, @ready has it last. */
 static void ib_cq_collect_pending(struct ib_cq_lane *lane)
 {
 	struct llist_node *latest;
@@ -407,7 +407,7 @@ int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted)
 	return ib_cq_poll_batch(lane, &lane->own, cq, wanted, false);
 }
 
-/* Whether @cq, the first of @ready, was polled ahead and has completions of then. */
+/* Whether @cq, the first of @ready, was polled ahead and still has completions from that. */
 static __always_inline bool ib_cq_has_ahead(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 {
 	return READ_ONCE(lane->ahead_cq) == cq;
@@ -525,7 +525,7 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 		atomic_or(IB_CQ_QUEUED, &cq->state);
 	}
 
-	/* Out of line first: once it is not BUSY, it may be stopped, and go. */
+	/* Unlink it first: once it is not BUSY, it may be stopped, and freed. */
 	ib_cq_ready_del(lane, &lane->ready);
 	state = atomic_fetch_andnot(IB_CQ_BUSY, &cq->state);
 	if (unlikely(state & IB_CQ_STOP)) {
@@ -642,7 +642,7 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 		} else if (ib_cq_may_poll_ahead(lane, cq, left)) {
 			wanted = min(left, IB_CQ_AHEAD);
 			n = ib_cq_ahead_batch(lane, runner, cq, &wanted, handover);
-			/* If that is more than its share, nobody was there to have it. */
+			/* If that is more than its share, no other CQ wanted the rest. */
 			deficit = max(deficit, abs(n));
 		} else {
 			wanted = min3(IB_CQ_BATCH, deficit, left);
@@ -751,7 +751,10 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			break;
 		}
 		others = ib_cq_others_wait(lane);
-		/* Not at the first look, after a share: to come again costs more than that. */
+		/*
+		 * Not at the first reading, after a share: being scheduled again costs more
+		 * than that.
+		 */
 		if (deadline && unlikely(others)) {
 			lane->stats.gave_way++;
 			ran = IB_CQ_RAN_AWHILE;

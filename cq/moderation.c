@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Moderation of completion queues: how many completions, or microseconds, a device
- * may let go by before it notifies.
+ * Moderation of completion queues: how many completions, or microseconds, may pass before a
+ * device notifies.
  *
  * A consumer sets it with rdma_set_cq_moderation(); or, on devices with use_cq_dim, it
  * follows the load of each CQ that the core polls for its consumer. The kernel's library of
@@ -66,7 +66,7 @@ static const struct ib_cq_level ib_cq_levels[RDMA_DIM_PARAMS_NUM_PROFILES] = {
  * @cq: the CQ
  * @lock: serialises changes
  * @fixed: the consumer has set the moderation
- * @seen: completions that the library has been told of
+ * @seen: completions that were reported to the library
  */
 struct ib_cq_dim {
 	struct dim dim;
@@ -117,7 +117,7 @@ void ib_cq_dim_init(struct ib_cq *cq)
 	mutex_init(&cdim->lock);
 	INIT_WORK(&cdim->dim.work, ib_cq_dim_work);
 	cdim->dim.state = DIM_START_MEASURE;
-	/* From no moderation, the only way is up. */
+	/* Without moderation, the level can only rise. */
 	cdim->dim.tune_state = DIM_GOING_RIGHT;
 	cdim->dim.profile_ix = RDMA_DIM_START_PROFILE;
 	cq->dim = &cdim->dim;

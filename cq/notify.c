@@ -238,7 +238,10 @@ void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 		if (!(state & IB_NOTIFY_RUNNING))
 			irq_work_queue(&notify->work);
 		irq_work_sync(&notify->work);
-		/* Whom this waits for may be a thread of this CPU, and less urgent. */
+		/*
+		 * The thread that this waits for may be on this CPU, and have a lower
+		 * priority.
+		 */
 		if (IS_ENABLED(CONFIG_PREEMPT_RT))
 			schedule_timeout_uninterruptible(1);
 		else
@@ -345,7 +348,7 @@ void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
 {
 	if (!ib_notify_is_event(cq->device, event, CQ_EVENTS))
 		return;
-	/* Does not come round to 0, which says that the CQ has not failed. */
+	/* Does not wrap to 0, which means that the CQ has not failed. */
 	atomic_add_unless(&cq->stats.errors, 1, -1);
 	ib_notify_raise(&cq->notify, IB_NOTIFY_EVENT(event));
 }

@@ -349,7 +349,7 @@ static void ib_cq_pool_destroy(struct ib_cq *cq)
 {
 	struct ib_cq_share *share = ib_cq_share(cq);
 
-	/* No call site to blame: a QP that was left on the CQ tells its own. */
+	/* No call site to report: a QP that was left on the CQ has its own. */
 	if (ib_cq_destroy(cq, 0))
 		kfree(share);
 }

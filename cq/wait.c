@@ -11,14 +11,13 @@
  * A drain waits for the done() of one completion, which wakes it, as does a failure of the
  * CQ. With IB_POLL_DIRECT it also polls, see direct.c.
  *
- * ib_destroy_qp() promises that no done() of the QP runs any more when it returns.
- * Completions of the QP that a runner has polled but not handed out yet are in its batch, and
- * those polled ahead of its CQ are in lane->ahead.
- * If ib_destroy_qp() is called from within a done() that this runner has called, it strikes
- * them out; else it waits for the round to end. To avoid a circle of runners that wait for
- * each other in their done(), a runner that waits like this is parked, and other runners may
- * strike out completions in a parked one. Only then can a done() of the QP that began before
- * still be running on return. ib_cq_lanes_lock guards all this, and is taken before
+ * ib_destroy_qp() promises that no done() of the QP runs any more when it returns. Completions of
+ * the QP that a runner has polled but not handed out yet are in its batch, and those polled ahead
+ * of its CQ are in lane->ahead. If ib_destroy_qp() is called from within a done() that this runner
+ * has called, it strikes them out; else it waits for the round to end. To avoid a cycle of runners
+ * that wait for each other in their done(), a runner that waits like this is parked, and other
+ * runners may strike out completions in a parked one. Only then can a done() of the QP that began
+ * before still be running on return. ib_cq_lanes_lock guards all this, and is taken before
  * lane->lock, which keeps a runner what it is (handover.c).
  *
  * In a work queue, whoever is about to wait for a CQ in a done() hands over first, so that
@@ -234,7 +233,10 @@ static void ib_cq_strike_batch(struct ib_cq_runner *runner, struct ib_cq *cq, st
 		ib_cq_strike_out(runner->at + 1, runner->end, qp);
 }
 
-/* No round of @cq begins meanwhile: it waits for the caller, or for a runner that is parked. */
+/*
+ * No round of @cq begins meanwhile, since it would wait for the caller, or for a parked
+ * runner.
+ */
 static void ib_cq_strike_ahead(struct ib_cq_lane *lane, struct ib_cq *cq, struct ib_qp *qp)
 {
 	if (READ_ONCE(lane->ahead_cq) == cq)
@@ -344,7 +346,7 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 		ib_cq_strike_own(cq, qp);
 		return;
 	}
-	/* A round that begins now gets no completion of the QP from the driver. */
+	/* The driver returns no completion of the QP to a round that begins now. */
 	smp_mb();
 	/* acquire: what the last done() did is seen */
 	if (!(atomic_read_acquire(&cq->state) & (IB_CQ_QUEUED | IB_CQ_BUSY)))
