@@ -15,7 +15,7 @@
 #include "ca.h"
 #include "lib/fault.h"
 
-/* Doorbells of a device: as many pages as fit into 4 MiB of a BAR. */
+/* Number of doorbells of a device: as many pages as fit into 4 MiB of a BAR. */
 #define EMU_MAX_DOORBELLS	1024
 
 /*

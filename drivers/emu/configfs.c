@@ -108,7 +108,10 @@ static ssize_t emu_config_ports_store(struct config_item *item, const char *page
 }
 CONFIGFS_ATTR(emu_config_, ports);
 
-/* Network devices that were renamed since they were bound, also if they are gone by now. */
+/*
+ * Updates the names of network devices that were renamed since they were bound, even of
+ * those that are gone by now.
+ */
 static void emu_config_refresh_netdevs(struct emu_config *config)
 {
 	u32 i;
@@ -304,7 +307,7 @@ static void emu_config_disable(struct emu_config *config)
 }
 
 /*
- * Is it a device of the module parameters? Then the directories of its ports cannot be
+ * Is it a device of the module parameters? The directories of its ports cannot be
  * removed.
  */
 static bool emu_config_is_param(const struct emu_config *config)
@@ -334,7 +337,7 @@ static int emu_config_set_enable(struct emu_config *config, bool enable)
 }
 
 /**
- * emu_config_evict() - disable a device whose parent goes away
+ * emu_config_evict() - disable a device whose parent is being removed
  * @config: its directory
  * @parent: the parent; a device that is somewhere else by now is left alone
  *

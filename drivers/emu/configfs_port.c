@@ -17,8 +17,9 @@
  *		device, or 4x where there is none
  *   speed	of a lane: sdr, ddr, qdr, fdr10, fdr, edr, hdr, ndr or xdr; auto (default):
  *		likewise, or edr
- *   netdev	network device of an Ethernet port; empty for none. A port that is
- *		disabled keeps it, by the name that it has then, or had when it went
+ *   netdev	network device of an Ethernet port; empty for none. A disabled port
+ *		remembers the network device by its current name, or the last name before
+ *		it was removed
  *
  * While the device is enabled, reading shows the current values, and writing changes
  * them and raises the event of the change, if it has one. Otherwise the files hold the

@@ -12,10 +12,10 @@
 struct dentry;
 
 /**
- * emu_core_init() - do what this core needs before there is a device
+ * emu_core_init() - prepare for this core, before there is a device
  *
  * Context: Process.
- * Return: 0; -EBUSY if something is loaded that must not be beside it; or another errno.
+ * Return: 0; -EBUSY if a module is loaded that it cannot coexist with; or another errno.
  */
 int emu_core_init(void);
 
@@ -27,7 +27,7 @@ int emu_core_init(void);
 void emu_core_exit(void);
 
 /**
- * emu_core_release() - let go of what is kept for a device that is not registered any more
+ * emu_core_release() - release what is kept for a device that is no longer registered
  * @edev: the device
  *
  * Context: Process.
@@ -44,7 +44,7 @@ void emu_core_release(struct emu_device *edev);
 void emu_core_setup(struct ib_device *ibdev);
 
 /**
- * emu_core_start() - let devices be made in the ways that only this core has
+ * emu_core_start() - enable the ways to create devices that only this core has
  *
  * Context: Process, at the end of the module's init.
  * Return: 0, or a negative errno.
@@ -52,7 +52,8 @@ void emu_core_setup(struct ib_device *ibdev);
 int emu_core_start(void);
 
 /**
- * emu_core_stop() - undo emu_core_start(), and destroy devices that were made so
+ * emu_core_stop() - undo emu_core_start(), and destroy the devices that were
+ *	created in these ways
  *
  * Context: Process.
  */
@@ -125,7 +126,7 @@ int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 bool emu_core_can_rebind(struct emu_device *edev);
 
 /**
- * emu_core_debugfs() - add the files about what only this core has
+ * emu_core_debugfs() - add the files for features that only this core has
  * @edev: the device
  * @dir: its directory in debugfs
  *

@@ -3,9 +3,9 @@
  * What the software HCA has for kverbs' own core only: FMRs, channel adapters that are
  * opened, and regions of memory that the core gets, moves and takes away.
  *
- * The core calls no handler of an object that is being destroyed, and frees the memory of a
- * queue a grace period after the method. So what a process shares with a queue stays as long, too:
- * the method waits, for queues of processes alone.
+ * The core calls no handler of an object that is being destroyed, and frees the memory of a queue
+ * a grace period after the method. The memory that a process shares with a queue must stay as
+ * long: so for queues of processes, and only for these, the method waits.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>
@@ -88,7 +88,7 @@ int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* The memory of a process's window goes as soon as this returns. */
+/* The memory of a process's window is freed as soon as this returns. */
 static int emu_own_dealloc_mw(struct ib_mw *ibmw)
 {
 	int err = emu_dealloc_mw(ibmw);
@@ -171,7 +171,7 @@ void emu_core_exit(void)
 
 void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
-	/* For processes; the kernel has no consumer of it, and whoever tried would be refused. */
+	/* For processes only: the kernel has no consumers of it, and would be refused. */
 	attr->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	attr->max_fmr = EMU_MAX_MR;
 	attr->max_map_per_fmr = EMU_MAX_FMR_MAPS;
@@ -204,5 +204,5 @@ void emu_core_debugfs(struct emu_device *edev, struct dentry *dir)
 	debugfs_create_file("ca", 0400, dir, edev, &emu_opens_fops);
 }
 
-/* With kverbs on, modprobe's configuration has another meaning of kverbs_emu: "kverbs switch". */
+/* After "kverbs switch on", modprobe's configuration redirects the name kverbs_emu. */
 MODULE_ALIAS("kverbs_hca_own");

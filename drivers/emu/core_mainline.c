@@ -2,8 +2,8 @@
 /*
  * The software HCA under mainline's ib_core.
  *
- * The rest of the driver is written for kverbs' own core, which does for drivers what
- * mainline's leaves to them. That is here:
+ * The rest of the driver is written for kverbs' own core, which does for drivers some things that
+ * mainline's leaves to them. This file does these:
  *
  * - Handlers run later, never inside a verb, and never twice at a time for one object. The
  *   reports that the driver makes in any context are collected in a word of the object, and
@@ -13,7 +13,7 @@
  *   mainline's core frees it as soon as the destroy method returns, so that waits.
  * - Memory of a process is pinned by the driver, which keeps it with the region.
  *
- * Consumers are in the kernel, or processes: what is different for these is in user/.
+ * Consumers are in the kernel, or processes; what is specific to processes is in user/.
  *
  * The word of an object holds the reports that are due, and
  *
@@ -349,7 +349,7 @@ int emu_core_register(struct emu_device *edev, const char *name)
 void emu_core_unregister(struct emu_device *edev)
 {
 	ib_unregister_device(&edev->ibdev);
-	/* Nobody gets hold of the device any more, to queue it again. */
+	/* Nothing can find the device any more, to queue it again. */
 	cancel_work_sync(&edev->events);
 }
 
@@ -403,7 +403,10 @@ void emu_core_release(struct emu_device *edev)
 		emu_set_netdev(&edev->ibdev, NULL, i);
 }
 
-/* Consumers see the change when they ask. A network device that goes must not be held. */
+/*
+ * Consumers see the change when they ask. A network device that is being unregistered must
+ * not be held.
+ */
 void ib_port_attr_changed(struct ib_device *device, u32 port_num)
 {
 	const struct emu_port *port = emu_port(device, port_num);
@@ -511,7 +514,7 @@ int emu_core_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 	emu_device_destroy_qp(ibqp, udata);
 	/*
 	 * Once the last queue pair of a CQ is gone, the core stops polling the CQ, and relies
-	 * on it that no handler starts that again.
+	 * on no handler starting that again.
 	 */
 	emu_notify_settle(emu_cq_notify_of(send_cq), EMU_NOTIFY_COMP);
 	emu_notify_settle(emu_cq_notify_of(recv_cq), EMU_NOTIFY_COMP);
@@ -575,7 +578,7 @@ static int emu_mainline_dealloc_mw(struct ib_mw *ibmw)
 	return err;
 }
 
-/* The caller's memory: of a process, or of one that a consumer in the kernel serves. */
+/* The caller's memory: that of a process, or of one on whose behalf a kernel consumer acts. */
 static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 					      u64 virt_addr, int access, struct ib_udata *udata)
 {
@@ -644,11 +647,12 @@ static const struct ib_device_ops emu_core_ops = {
 };
 
 /*
- * All that the device can do: consumers in the kernel, who have no windows, do not ask for them.
+ * All that the device can do; consumers in the kernel, which have no windows, do not ask for
+ * them.
  */
 void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr *attr)
 {
-	/* For processes; the kernel has no consumer of it, and whoever tried would be refused. */
+	/* For processes only: the kernel has no consumers of it, and would be refused. */
 	attr->device_cap_flags |= IB_DEVICE_ATOMIC_WRITE;
 	if (edev->by_link)
 		attr->kernel_cap_flags |= IBK_ALLOW_USER_UNREG;
@@ -704,5 +708,5 @@ enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len)
 	return EMU_SYN_ADDRESS;
 }
 
-/* For the configuration of modprobe that "kverbs switch" makes. */
+/* For the modprobe configuration that "kverbs switch" writes. */
 MODULE_ALIAS("kverbs_hca_mainline");

@@ -2,11 +2,11 @@
 /*
  * /sys/kernel/debug/kverbs_emu/<device>/
  *
- *   event	writing raises an event that did not happen. Consumers are told, and
- *		nothing else changes; faults/ and configfs make things go wrong for
- *		real. Two events always get a real cause, since ib_drain_qp() relies
- *		on them: cq_err puts the CQ in error; last_wqe puts the QP, which must
- *		have an SRQ, in error. Reading shows what can be written:
+ *   event	writing raises an event that did not happen. Consumers are told, and nothing
+ *		else changes; use faults/ and configfs for real failures. Two events always
+ *		get a real cause, since ib_drain_qp() relies on them: cq_err puts the CQ in
+ *		error; last_wqe puts the QP, which must have an SRQ, in error. Reading shows
+ *		what can be written:
  *
  *		<port event> <port>	port_err 1
  *		device_fatal
@@ -250,8 +250,8 @@ void emu_debugfs_add(struct emu_device *edev)
 }
 
 /*
- * Waits for those who are reading or writing the files. A reader of messages is not waited for,
- * and still gets what is there.
+ * Waits for those who are reading or writing the files, except for readers of captured
+ * messages, who still get what is there.
  */
 void emu_debugfs_remove(struct emu_device *edev)
 {

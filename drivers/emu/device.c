@@ -290,7 +290,7 @@ static const struct ib_device_ops emu_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, emu_srq, ibsrq),
 };
 
-/* What a subnet manager has to do with, which an Ethernet port does not have. */
+/* Limits and properties that concern subnet managers, which an Ethernet port does not have. */
 static const struct ib_device_ops emu_ib_ops = {
 	.modify_port = emu_modify_port,
 	.process_mad = emu_process_mad,
@@ -383,10 +383,10 @@ static void emu_device_quiesce_gsi(struct emu_device *edev)
  * ports, and this module, go.
  *
  * Clients have returned from remove() and handles are closed, so whoever still has an object
- * breaks the rules; but that must not break us. He may be destroying it, or making another,
- * at this very moment. So the walk excludes both: what it finds exists until it ends; what
- * is destroyed later has ended already, and is merely freed; and nothing is made any more
- * that nobody would end.
+ * breaks the rules; but that must not break us. They may be destroying it, or making
+ * another, at this very moment. So the walk excludes both: what it finds exists until it
+ * ends; what is destroyed later has ended already, and is merely freed; and nothing is made
+ * any more that nobody would end.
  */
 static void emu_device_quiesce(struct emu_device *edev)
 {
@@ -419,7 +419,10 @@ void emu_device_stop(struct emu_device *edev)
 {
 	u32 i;
 
-	/* First: what is left behind may make a port flap, or start a look at P2P memory. */
+	/*
+	 * First: a queue pair that is left behind may make a port flap, or start the search
+	 * for a route to P2P memory.
+	 */
 	emu_device_quiesce(edev);
 	emu_faults_stop(edev);
 	emu_p2p_exit(edev);

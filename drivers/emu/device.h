@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The life of devices, and what else is at the top.
+ * The life of devices, and the other files of the top floor.
  */
 #ifndef KVERBS_EMU_DEVICE_H
 #define KVERBS_EMU_DEVICE_H

@@ -6,13 +6,13 @@
  *   rdma link delete <device>
  *
  * Such a device has one Ethernet port, on the network device of that name in the caller's
- * network namespace, and no directory in configfs. It goes away by "rdma link delete", with
- * its network device, or with the module, which it does not hold.
+ * network namespace, and no directory in configfs. It is removed by "rdma link delete", with
+ * its network device, or with the module, on which it holds no reference.
  *
  * Whoever unregisters it, the core then calls emu_link_dealloc() and frees the device. That
- * may run in a thread that holds nothing of this module. So a work of our own waits until
- * that thread is back in the core, and only then forgets the device; and the exit of the
- * module waits for the work.
+ * may run in a thread that holds no reference on this module. So a work item of ours waits
+ * until that thread is back in the core, and only then forgets the device; and the exit of
+ * the module waits for the work item.
  *
  * Locks: emu_links_lock guards the list, and is taken inside RTNL. Nothing is called with it
  * held that waits for a device to go.
@@ -87,7 +87,7 @@ static void emu_link_dealloc(struct ib_device *ibdev)
 {
 	struct emu_device *edev = to_edev(ibdev);
 
-	/* Nobody gets hold of the device any more, to queue it again. */
+	/* Nothing can find the device any more, to queue it again. */
 	cancel_work_sync(&edev->events);
 	emu_debugfs_remove(edev);
 	emu_device_stop(edev);
@@ -179,7 +179,7 @@ static int emu_link_new(const char *name, struct net_device *netdev)
 		ibdev->ops.dealloc_driver = NULL;
 		emu_device_free(edev);
 	} else if (ib_device_try_get(ibdev)) {
-		/* Nobody has deleted it yet, nor will before the put. */
+		/* It has not been deleted yet, and cannot be before the put. */
 		emu_debugfs_add(edev);
 		ib_device_put(ibdev);
 		emu_link_check_netdev(netdev);
@@ -215,7 +215,7 @@ static struct notifier_block emu_link_nb = {
 };
 
 /**
- * emu_core_start() - let devices be made by netlink
+ * emu_core_start() - let devices be created by netlink
  *
  * Context: Process, at the end of the module's init.
  * Return: 0, or -ENOMEM.
@@ -253,7 +253,7 @@ static struct ib_device *emu_link_first(void)
 }
 
 /**
- * emu_core_stop() - destroy the devices that were made by netlink
+ * emu_core_stop() - destroy the devices that were created by netlink
  *
  * Context: Process, in the module's exit.
  */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The parents of devices on the PCI bus. A device that has one is a child of the PCI
- * function that was named: it can reach the memory of other devices, or cannot, just as
- * that function could. When the function goes away, so does the device.
+ * The parents of devices on the PCI bus. A device that has one is a child of the named PCI
+ * function: it can reach the memory of other devices if that function could. When the function
+ * is removed, so is the device.
  *
  * Locks: emu_pci_parents_lock guards the list. emu_pci_parent.pdev belongs to the configuration,
  * and does not change while the parent is on the list. Whoever has emu_pci_parents_lock takes
@@ -24,13 +24,13 @@ static DEFINE_MUTEX(emu_pci_parents_lock);
 static LIST_HEAD(emu_pci_parents);
 
 /*
- * Nobody can wait for the very end of an eviction's work but the queue's destruction: to flush
- * the work in the notifier would tell lockdep of the locks that must not be mixed up there.
+ * Only destroying the queue waits for the very end of an eviction's work: flushing the work in
+ * the notifier would make lockdep mix up the locks that are explained below.
  */
 static struct workqueue_struct *emu_pci_parent_wq;
 
 /**
- * struct emu_eviction - a PCI function is going away
+ * struct emu_eviction - the removal of a PCI function
  * @work: removes the devices whose parent it is
  * @dev: the function
  * @done: these devices have gone
@@ -154,7 +154,7 @@ static int emu_pci_parent_notify(struct notifier_block *nb, unsigned long event,
 	struct emu_eviction eviction = { .dev = data };
 
 	/*
-	 * The second event comes when the function cannot be found any more. It is for
+	 * The second event comes when the function can no longer be found. It is for
 	 * devices that found it after the first.
 	 */
 	if (event != BUS_NOTIFY_DEL_DEVICE && event != BUS_NOTIFY_REMOVED_DEVICE)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The driver's own attributes of a device in sysfs: those that ibstat shows as the type of the
- * channel adapter and as the revision of the hardware. On other devices they are their drivers',
- * too.
+ * channel adapter and as the revision of the hardware. On other devices, too, they come from the
+ * driver.
  */
 #include <linux/device.h>
 #include <linux/sysfs.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Objects of processes, each made in three steps: what the process shares, the queue of this
- * driver, and the answer that tells the process where to map the former. The core's own end of
- * an object is what the files core_*.c differ in.
+ * driver, and the answer that tells the process where to map the former. How the core ends an
+ * object differs between the files core_*.c.
  */
 #include "core.h"
 #include "device.h"

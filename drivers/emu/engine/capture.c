@@ -8,14 +8,14 @@
  * A record is reserved before the message is executed, in the buffer of the sender's device and
  * in that of the device that it goes to, if somebody captures there. It then has all that is
  * sent: what has been executed may have been changed by its owner. It is published afterwards,
- * with the answer; or it is passed over, if nothing was sent, because the entry waits, or is
- * wrong. The fabric has no packets, and so no acknowledgments: what they say follows from how
+ * with the answer; or it is skipped, if nothing was sent because the entry waits, or is invalid.
+ * The fabric has no packets, hence no acknowledgments: what one would say is derived from how
  * the execution ended. READs and atomics are executed in two steps, between which their answers
  * are recorded.
  *
- * Nobody waits: what finds the buffer full is lost, and counted. The buffer is a ring as of work
- * requests (ring.h): whoever makes a record holds up those behind it until it is published, but
- * only towards the reader.
+ * Nobody waits: a record that finds the buffer full is lost, and counted. The buffer is a ring
+ * as of work requests (ring.h): whoever makes a record holds up those behind it until it is
+ * published, but only towards the reader.
  */
 #include <linux/ktime.h>
 
@@ -42,7 +42,7 @@ static bool emu_is_write(const struct emu_swqe *wqe)
 	return wqe->opcode == IB_WR_RDMA_WRITE || wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* One that is answered with what it found. */
+/* A request that is answered with the value that it found. */
 static bool emu_is_atomic(const struct emu_swqe *wqe)
 {
 	return wqe->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
@@ -59,7 +59,7 @@ static u32 emu_packet_bytes(const struct emu_qp *qp)
 	return mtu > 0 ? mtu : ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu));
 }
 
-/* Is the operand in the entry, and no data sent? */
+/* Is the operand in the entry, so that no data is sent? */
 static bool emu_has_operand(const struct emu_swqe *wqe)
 {
 	return emu_is_atomic(wqe) || wqe->opcode == IB_WR_ATOMIC_WRITE;
@@ -231,7 +231,7 @@ void emu_capture_begin(struct emu_exec *ex, struct emu_swqe *wqe, struct emu_cap
 	dest_qpn = datagram ? wqe->ud.qpn : qp->dest_qpn;
 	rcu_read_lock();
 	emu_capture_at(qp->edev, src_qpn, dest_qpn, done);
-	/* Multicasts arrive at many ports, and are captured where they are sent. */
+	/* Multicasts arrive at many ports, so they are captured only where they are sent. */
 	to = datagram && dest_qpn == IB_MULTICAST_QPN ? NULL :
 	     emu_fabric_find(datagram ? emu_swqe_av(qp, wqe) : &qp->av);
 	if (to && to->edev != qp->edev)
@@ -264,7 +264,7 @@ void emu_capture_answer(struct emu_exec *ex, struct emu_swqe *wqe, struct emu_ca
 		done->end[i].slot->rec.found = wqe->atomic.swap;
 }
 
-/* What the responder answered, as far as the end of the entry tells. False: nothing was sent. */
+/* The responder's answer, as far as the outcome of the entry tells. False: nothing was sent. */
 static bool emu_record_answer(struct kverbs_emu_capture_record *rec, const struct emu_exec *ex,
 			      enum emu_outcome outcome)
 {
@@ -297,7 +297,8 @@ static bool emu_record_answer(struct kverbs_emu_capture_record *rec, const struc
 }
 
 /*
- * Those who are captured count their packets, and the messages that the responder has completed.
+ * Queue pairs that are captured count their packets, and the messages that the responder has
+ * completed.
  */
 static void emu_capture_count(struct emu_qp *qp, const struct kverbs_emu_capture_record *rec,
 			      enum emu_outcome outcome)

@@ -38,10 +38,10 @@ struct emu_capture_slot {
  * @edev: the device; NULL before the start, and once it goes. Guarded by emu_capture_lock
  * @gate: open while there are records to be made; owners are inside while they make one
  * @ring: the buffer; entries count until they are taken
- * @snaplen: bytes of data of a message that are recorded at most
+ * @snaplen: maximum number of bytes of data that are recorded of a message
  * @qpn: the queue pair, at either end, that is captured; 0 for all
  * @lost: records that found the buffer full
- * @told: how many of those the reader knows of; belongs to the reader
+ * @told: how many of those were reported to the reader; belongs to the reader
  * @started: there is a buffer
  * @gone: there will be no more records
  * @wait: the reader waits here
@@ -65,7 +65,7 @@ struct emu_capture {
 	struct rcu_head rcu;
 };
 
-/* A message is seen at either end. */
+/* A message is captured at either end. */
 #define EMU_CAPTURE_ENDS	2
 
 /**

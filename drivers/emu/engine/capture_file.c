@@ -4,11 +4,11 @@
  * behind it. <kverbs/emu_capture.h> says what a reader does.
  *
  * A capture belongs to an open file, and to the device from the start until the file is closed
- * or the device goes, whichever comes first: emu_capture_lock decides. Its end, by either, is
- * that the device forgets it, that the gate is closed, and that the owners have left it. It is
- * freed a grace period after the file is closed, so an owner that has found it may look at its
- * gate. emu_capture_lock is taken by process context only, and held while owners leave, which
- * take no lock.
+ * or the device goes, whichever comes first: emu_capture_lock decides. When it ends, for either
+ * reason, the device forgets it, the gate is closed, and the owners leave it. It is freed a
+ * grace period after the file is closed, so an owner that has found it may look at its gate.
+ * emu_capture_lock is taken by process context only, and held while owners leave, which take no
+ * lock.
  *
  * Readers take another lock, and find the start and the end by two pairs of accesses:
  *
@@ -48,7 +48,7 @@ static void emu_capture_wake(struct irq_work *work)
 	wake_up_interruptible(&capture->wait);
 }
 
-/* Nobody makes any more records in it. The reader still gets what is there. */
+/* No more records are made in it. The reader still gets what is there. */
 static void emu_capture_detach(struct emu_capture *capture)
 {
 	lockdep_assert_held(&emu_capture_lock);
@@ -63,7 +63,7 @@ static void emu_capture_detach(struct emu_capture *capture)
 
 /**
  * emu_capture_stop() - end the capture on a device, if there is one
- * @edev: the device, which goes
+ * @edev: the device, which is being removed
  *
  * Readers are woken, and get no more than what is there, also when the files of the device have
  * been removed.
@@ -176,7 +176,7 @@ static bool emu_capture_started(struct emu_capture *capture)
 	return smp_load_acquire(&capture->started);
 }
 
-/* The oldest record, with those passed over that tell of nothing; NULL if there is none. */
+/* The oldest record that is not to be skipped; NULL if there is none. */
 static struct emu_capture_slot *emu_capture_front(struct emu_capture *capture, u32 *pos)
 {
 	struct emu_capture_slot *slot;
@@ -209,7 +209,7 @@ static ssize_t emu_capture_copy_slot(struct emu_capture *capture, char __user *t
 	return size;
 }
 
-/* Tells of records lost since the last one that was read. Returns likewise. */
+/* Reports records that were lost since the last one that was read. Returns likewise. */
 static ssize_t emu_capture_copy_lost(struct emu_capture *capture, char __user *to, size_t room)
 {
 	struct kverbs_emu_capture_record rec = {
@@ -244,7 +244,7 @@ static ssize_t emu_capture_copy(struct emu_capture *capture, char __user *to, si
 	return copied ?: ret;
 }
 
-/* Is it worth a look? A record may have to be passed over. */
+/* Is it worth trying to read? There may be only records to skip. */
 static bool emu_capture_has(struct emu_capture *capture)
 {
 	u32 pos;

@@ -8,7 +8,7 @@
  * responder fails, its gate is closed and its own owner flushes it, after all
  * engines have left.
  *
- * On an unreliable connection, the requester does not learn what became of a
+ * On an unreliable connection, the requester does not learn the fate of a
  * message. A message that the responder cannot take is dropped, and the
  * requester's entry succeeds.
  */
@@ -56,7 +56,7 @@ static inline enum emu_outcome emu_succeed(struct emu_exec *ex, struct emu_swqe 
 	return EMU_DONE;
 }
 
-/* The responder does not take the message now: tries it again later, or drops it. */
+/* The responder cannot take the message now: tries again later, or drops it. */
 static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					       enum emu_outcome outcome)
 {
@@ -66,8 +66,8 @@ static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_s
 			emu_count(ex->peer->port, EMU_CNT_RNR_SENT, 1);
 	}
 	/*
-	 * A process changes the size of the SRQ, and may not have the CPU to end that: the runner
-	 * must not try without end.
+	 * A process is resizing the SRQ, and may have been preempted: the runner must not retry
+	 * for ever.
 	 */
 	if (outcome == EMU_AGAIN && ex->peer && ex->peer->srq && ex->peer->srq->user_rq)
 		return emu_wait_memory(ex);
@@ -96,7 +96,7 @@ static noinline enum emu_outcome emu_refuse(struct emu_exec *ex, struct emu_swqe
 	return emu_fail_local(ex, wqe, pos, status, why);
 }
 
-/* Fills in what the opcode of the message says of the completion of its receive. */
+/* Fills in those fields of the receive completion that depend on the opcode of the message. */
 static void emu_respond_opcode(struct emu_cqe *cqe, const struct emu_swqe *wqe)
 {
 	cqe->opcode = IB_WC_RECV;
@@ -165,7 +165,7 @@ noinline enum emu_outcome emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wq
 	return emu_fail_local(ex, wqe, pos, IB_WC_REM_OP_ERR, EMU_SYN_REMOTE);
 }
 
-/* The message has arrived where it belongs: completes both sides. */
+/* The message has arrived: completes both sides. */
 static enum emu_outcome emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				      const struct emu_rwqe *recv)
 {
@@ -193,10 +193,10 @@ static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, const struc
 }
 
 /*
- * Does what the message asks of the responder besides, before a receive is used.
- * If the message is tried again, the invalidation finds its work done already. The
- * message itself can neither come from the memory that it invalidates nor go
- * there.
+ * Executes the invalidation that the message asks the responder for, before a
+ * receive is used. If the message is tried again, the invalidation finds its work
+ * done already. The message itself can neither come from the memory that it
+ * invalidates nor go there.
  */
 static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos)
@@ -204,7 +204,7 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
 	enum emu_syndrome why = EMU_SYN_NONE;
 	enum emu_outcome outcome;
 
-	/* Nothing is invalidated for a message that has nowhere to go. */
+	/* Nothing is invalidated if there is no receive for the message. */
 	if (!emu_has_receive(ex->peer))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
 	outcome = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
@@ -341,8 +341,8 @@ static struct ib_sge emu_remote_sge(const struct emu_swqe *wqe)
 }
 
 /*
- * The responder's memory must not be accessed so. A receive that waits for the immediate data
- * says so too: IBTA vol. 1, 11.6.2, local access error.
+ * This access to the responder's memory is not allowed. A receive that waits for the
+ * immediate data reports it, too: IBTA vol. 1, 11.6.2, local access error.
  */
 static noinline enum emu_outcome emu_refuse_access(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos, enum emu_syndrome why)
@@ -375,8 +375,8 @@ static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 }
 
 /*
- * After a copy: did the memory of one side turn out to be unusable, or is it not
- * where it was?
+ * After a copy: did the memory of one side turn out to be unusable, or has it
+ * moved?
  */
 static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       const struct emu_cursor *local,
@@ -392,9 +392,9 @@ static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 }
 
 /*
- * Called with both sides opened. A receive is taken last: when everything that
- * could be refused has been accepted, and the data is in place. If an SRQ has run
- * out meanwhile, the data is written again.
+ * Called with both sides opened. A receive is taken last, when nothing can be
+ * refused any more and the data is in place. If an SRQ has run out meanwhile, the
+ * data is written again.
  */
 static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       struct emu_cursor *local, struct emu_cursor *remote)
@@ -511,12 +511,12 @@ static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struc
 	return outcome;
 }
 
-/* The first step of emu_exec_read(), for somebody who looks at the data then. */
+/* The first step of emu_exec_read(), for a caller that looks at the data then. */
 enum emu_outcome emu_exec_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum emu_outcome outcome = emu_read_data(ex, wqe, pos);
 
-	/* One that failed is complete, and its place may be a poster's again. */
+	/* An entry that failed is complete, and its slot may belong to a poster again. */
 	if (outcome == EMU_DONE)
 		wqe->rdma.data_done = true;
 	return outcome;
@@ -629,7 +629,7 @@ enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 		if (unlikely(outcome != EMU_DONE))
 			return outcome;
 	}
-	/* It tells nothing of what was there. */
+	/* It does not return the previous value. */
 	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
 		return emu_succeed(ex, wqe, pos);
 	return emu_atomic_answer(ex, wqe, pos);

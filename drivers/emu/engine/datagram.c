@@ -3,10 +3,10 @@
  * Datagrams: UD, and GSI, which is queue pair 1 of each port.
  *
  * The sender's entry succeeds as soon as its own part is right. Only the receiver
- * can know what becomes of the message: it is dropped and counted if there is no
- * such queue pair, if the P_Key or the Q_Key does not match, or if the oldest
- * receive has no room for it; that receive stays where it is. IBTA vol. 1, 9.8.3
- * and 10.2.4.
+ * can know the fate of the message: it is dropped and counted if there is no such
+ * queue pair, if the P_Key or the Q_Key does not match, or if the oldest receive
+ * has no room for it; that receive stays where it is. IBTA vol. 1, 9.8.3 and
+ * 10.2.4.
  *
  * The sender waits for its own memory if that is on the move. It does not wait for
  * a receiver's memory; the receive is then used for the next message.
@@ -21,11 +21,11 @@
 #define EMU_NEXT_IBA	0x1b
 
 /*
- * The largest group that a poster delivers to itself. In hard interrupt there is none: what
- * a copy costs is up to its receiver.
+ * The largest group for which a poster delivers the message itself. In hard interrupt there
+ * is none: what a copy costs depends on its receiver.
  */
 #define EMU_MCAST_INLINE	8
-/* What a runner delivers with preemption off, in bytes as of a budget. */
+/* How much a runner delivers with preemption off, in bytes as of a budget. */
 #define EMU_MCAST_BUDGET	SZ_64K
 
 /**
@@ -36,7 +36,7 @@
  * @port: the port where it arrives; NULL for a multicast, which arrives at many
  * @pkey: P_Key of the sender
  * @why: what went wrong with the sender's memory on the way
- * @paused: ex->cost when a runner last let others have the CPU
+ * @paused: ex->cost when a runner last enabled preemption
  * @delivered: it was delivered to at least one receiver
  */
 struct emu_datagram {
@@ -231,7 +231,7 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 /* Under rcu_read_lock(). */
 static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
 {
-	/* Only inside the gate is it known what the queue pair is, and at which port. */
+	/* Only inside the gate are the type and the port of the queue pair known. */
 	if (!emu_gate_enter(&to->gate))
 		return;
 	if ((!dg->port || to->port == dg->port) && READ_ONCE(to->port->state) == IB_PORT_ACTIVE)
@@ -239,7 +239,7 @@ static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
 	emu_leave(to);
 }
 
-/* A long list of receivers does not keep a runner's CPU from others. */
+/* A long list of receivers must not keep others from using a runner's CPU. */
 static void emu_deliver_copy(struct emu_qp *to, void *data)
 {
 	struct emu_datagram *dg = data;
@@ -256,8 +256,8 @@ static void emu_deliver_copy(struct emu_qp *to, void *data)
 }
 
 /*
- * Nobody gets a message twice, so a multicast is delivered to all in one go. If these are
- * many, or each copy takes long, a runner does it.
+ * No receiver may get a message twice, so a multicast is delivered to all in one go. If
+ * there are many, or each copy takes long, a runner does it.
  */
 static bool emu_is_for_runner(const struct emu_exec *ex, const struct emu_swqe *wqe,
 			      const struct emu_av *av)
@@ -331,7 +331,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 			emu_deliver_unicast(&dg);
 		rcu_read_unlock();
 	}
-	/* Nobody gets a message twice. */
+	/* No receiver gets a message twice. */
 	if (unlikely(dg.why) && !(dg.why == EMU_SYN_PAUSED && dg.delivered))
 		return emu_fail_memory(ex, wqe, pos, dg.why);
 	emu_complete_send(qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);

@@ -39,8 +39,8 @@
 static_assert(EMU_INLINE_BUDGET % EMU_ENTRY_COST == 0);
 
 /*
- * Is it worth a try? What is checked here need not be checked again. A message of some length must
- * fit into what is @left of the budget. Also reads *@length, the bytes of the message.
+ * Is the shortcut worth trying? What is checked here need not be checked again. A message of some
+ * length must fit into what is @left of the budget. Also reads *@length, the bytes of the message.
  */
 static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr,
 					  s64 left, u32 *length)
@@ -146,7 +146,7 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 	if (unlikely(!emu_qp_own(qp)))
 		return false;
 	kverbs_delay("emu_post_direct");
-	/* From here on it is known what the doorbell guards. */
+	/* From here on, what the doorbell guards can be relied on. */
 	if (unlikely(!emu_may_send(qp) || !emu_ring_reserve_position(&qp->sq, &pos))) {
 		emu_direct_serve(qp, 0);
 		return false;
@@ -206,7 +206,7 @@ static __always_inline void emu_chain_end(struct emu_qp *qp, struct emu_qp *peer
 }
 
 /**
- * struct emu_chained - what became of a chain
+ * struct emu_chained - result of posting a chain
  * @rest: the first request that was not posted, or NULL
  * @spent: what was executed, as it counts against the budget
  */
@@ -260,7 +260,7 @@ static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
 			emu_direct_serve(qp, spent);
 		return (struct emu_chained) { wr, spent };
 	}
-	/* One whose completion at the peer is lost has arrived there. */
+	/* A message has arrived even if its completion at the peer is lost. */
 	arrived = way == EMU_SIMPLE_LOST;
 	emu_chain_end(qp, peer, messages + arrived,
 		      spent - messages * EMU_ENTRY_COST + (arrived ? length : 0), &reads);

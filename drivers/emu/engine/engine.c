@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The engine: what the owner of a queue pair does, until there is nothing left to do.
- * doorbell.h says who the owner is, transport.h how it reaches the peer.
+ * doorbell.h explains ownership, transport.h how the peer is reached.
  */
 #include "../queue/flush.h"
 #include "fastpath.h"
@@ -10,9 +10,12 @@
 #define EMU_TIMEOUT_UNIT_NS	4096
 /* How often a queue pair that never times out looks for its peer. */
 #define EMU_PROBE_NS		NSEC_PER_SEC
-/* The rnr_retry value that means: for ever. */
+/* The rnr_retry value for an unlimited number of retries. */
 #define EMU_RNR_FOREVER		7
-/* How often an owner looks again because somebody has rung, before a runner does. */
+/*
+ * How often an owner looks again because the doorbell was rung, before it leaves that to a
+ * runner.
+ */
 #define EMU_MAX_LOOKS		64
 
 /* How long the responder asks the requester to wait: IBTA table 45, by code. */
@@ -100,7 +103,7 @@ static inline bool emu_may_execute(const struct emu_qp *qp)
 
 /*
  * Is the rest of the budget enough? A runner takes a message of any length while
- * there is a rest.
+ * any budget is left.
  */
 static bool emu_budget_covers(s64 budget, const struct emu_swqe *wqe, const struct emu_exec *ex)
 {
@@ -209,7 +212,7 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 	int state;
 
 	service = emu_service_sends(qp, budget, may_sleep);
-	/* Whoever has handed a queue pair over must not touch it any more. */
+	/* After handing a queue pair over, its former owner must not touch it any more. */
 	if (service == EMU_MOVED)
 		return service;
 	state = atomic_read(&qp->state);
@@ -225,7 +228,7 @@ void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
 	unsigned int looks = 0;
 
 	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp)) {
-		/* Those who ring again and again, with nothing to do, must not keep us here. */
+		/* Posters that keep ringing without need must not keep us here. */
 		if (unlikely(++looks > EMU_MAX_LOOKS)) {
 			emu_qp_hand_over(qp);
 			return;

@@ -36,8 +36,8 @@ enum emu_outcome emu_fail_local(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 }
 
 /*
- * Ends an entry whose own memory cannot be used. If the memory only cannot be used
- * now, the entry waits instead.
+ * Ends an entry whose own memory cannot be used. If the memory merely cannot be
+ * used yet, the entry waits instead.
  */
 enum emu_outcome emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				 enum emu_syndrome why)
@@ -49,8 +49,8 @@ enum emu_outcome emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 
 /*
  * Copies @length bytes, or until one side fails; the caller checks ->why of both.
- * During a long message, others can have the CPU. If memory is being taken away,
- * the copy leaves it after one more chunk at the latest.
+ * A long message does not keep others from the CPU. If memory is being taken
+ * away, the copy leaves it after one more chunk at the latest.
  */
 void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *from, u32 length)
 {
@@ -82,8 +82,8 @@ void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *fro
 }
 
 /*
- * Opens the requester's own buffers, before anybody hears of the message. Returns
- * false with the reason in @local->why if they are not usable.
+ * Opens the requester's own buffers, before the peer is involved. Returns false
+ * with the reason in @local->why if they are not usable.
  */
 bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 		    struct emu_cursor *local)
@@ -129,7 +129,10 @@ static noinline enum emu_outcome emu_exec_local(struct emu_exec *ex, struct emu_
 /* An injected RNR NAK asks for the shortest wait, 0.01 ms: IBTA table 45. */
 #define EMU_RNR_SHORTEST	1
 
-/* The message is lost on its way. Whoever is not waiting for an answer does not notice. */
+/*
+ * The message is lost on its way. A requester that does not wait for an answer does not
+ * notice.
+ */
 static enum emu_outcome emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
@@ -215,7 +218,7 @@ static __always_inline enum emu_outcome emu_exec_entry(struct emu_exec *ex, stru
 						       u32 pos)
 {
 	if (unlikely(!ex->qp->fastpath)) {
-		/* Then it can only be the datagram that keeps it from the fast path. */
+		/* Then only being a datagram keeps it from the fast path. */
 		if (likely(ex->qp->transport == &emu_in_memory))
 			return emu_exec_datagram(ex, wqe, pos);
 		return emu_exec_elsewhere(ex, wqe, pos);

@@ -56,7 +56,7 @@ static __always_inline struct emu_simple emu_simple_of(const struct emu_swqe *wq
 }
 
 /**
- * enum emu_shortcut - what became of a message
+ * enum emu_shortcut - result of trying the shortcut
  * @EMU_NOT_SIMPLE: nothing was done; exec.c knows what to do
  * @EMU_SIMPLE: both sides have their completions
  * @EMU_SIMPLE_LOST: the responder's completion was lost, and the request has none yet
@@ -75,7 +75,7 @@ struct emu_block {
 	u64 word[8];
 } __packed;
 
-/* Lengths that are not some blocks. */
+/* Lengths that are not a multiple of the block size. */
 static noinline void emu_copy_odd(void *to, const void *from, u32 length)
 {
 	const struct emu_words *source = from;
@@ -132,7 +132,10 @@ static __always_inline void *emu_simple_claim(struct emu_ring *ring, u32 length,
 
 	if (unlikely(!emu_ring_is_published(&rwqe->slot, pos)))
 		return NULL;
-	/* In an SRQ, somebody may be faster, and a poster fill it anew: then this is dropped. */
+	/*
+	 * In an SRQ, another engine may be faster, and a poster may refill the slot: then
+	 * this is dropped.
+	 */
 	to = data_race(emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge)));
 	/* Likewise. In this order: a ring of entries without elements has no sge[0]. */
 	if (unlikely(!to || length > data_race(rwqe->sge[0].length)))

@@ -11,13 +11,12 @@
  * again while the fabric's generation is what it was. emu_reenter_peer() looks at the generation
  * twice. Preemption is off from before the first look until the gate is left. Pairs:
  *
- *   A  emu_fabric_changed(): full barrier - emu_fabric_generation(): acquire
- *	a peer that is destroyed changes the generation, and is freed a grace period later:
- *	whoever finds the generation as it was may touch the peer. Also, whoever looks for
- *	the peer in a new generation sees what has changed.
- *   B  emu_fabric_changed(), then emu_gate_open() - emu_gate_enter(): full barrier, then the
- *	second look at the generation
- *	whoever gets in after the peer was changed sees that the generation is another
+ *   A  emu_fabric_changed(): full barrier - emu_fabric_generation(): acquire a peer that is
+ *	destroyed changes the generation, and is freed a grace period later: whoever finds the
+ *	generation as it was may touch the peer. Also, whoever looks for the peer in a new
+ *	generation sees what has changed. B  emu_fabric_changed(), then emu_gate_open() -
+ *	emu_gate_enter(): full barrier, then the second look at the generation whoever enters
+ *	after the peer was changed sees another generation
  */
 #include <kverbs/completion.h>
 
@@ -75,7 +74,7 @@ static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 	if (!peer)
 		return EMU_NO_RESPONSE;
 	if (!emu_gate_enter(&peer->gate)) {
-		/* acquire: whoever finds the change over finds the gate open again. */
+		/* acquire: whoever sees the end of the change sees the gate open again. */
 		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
 		       EMU_AGAIN : EMU_NO_RESPONSE;
 	}

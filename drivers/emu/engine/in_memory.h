@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Peers in this machine's memory: what those share who act for both sides.
+ * Peers in this machine's memory: what the files share that act for both sides.
  */
 #ifndef KVERBS_EMU_IN_MEMORY_H
 #define KVERBS_EMU_IN_MEMORY_H
@@ -94,8 +94,8 @@ static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu
 
 /*
  * Makes sure that the responder of a connection is entered, as ex->peer, if that is so already or
- * it was found before. False if it has to be found: that may count an error, or tell the peer of
- * the connection, which a shortcut leaves to the long way.
+ * it was found before. False if it has to be found: that may count an error, or raise COMM_EST at
+ * the peer, which a shortcut leaves to the long way.
  */
 static __always_inline bool emu_enter_same_peer(struct emu_exec *ex)
 {
@@ -132,7 +132,7 @@ static __always_inline bool emu_complete_recv(const struct emu_qp *qp, struct em
 	return true;
 }
 
-/* The owner stops executing: nothing of the peer is kept. */
+/* The owner stops executing: leaves the peer. */
 static __always_inline void emu_exec_end(struct emu_exec *ex)
 {
 	if (ex->peer)

@@ -9,7 +9,8 @@
  * queue pair while it is attached, and frees it a grace period later.
  *
  * Senders may have interrupts off while they look for a group, so that must not take
- * long, whatever groups others have made: nobody knows which share a bucket.
+ * long, whatever groups others have created: the hash has a random seed, so nobody
+ * can fill a bucket on purpose.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -67,7 +68,7 @@ void emu_mcast_init(void)
 	emu_mcast_seed = get_random_u32();
 }
 
-/* Of all that tells groups apart, for a consumer chooses all of it. */
+/* Covers all that identifies a group, because consumers choose all of it. */
 static u32 emu_mcast_hash(const union ib_gid *gid, u16 lid)
 {
 	return jhash_1word(lid, jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed));

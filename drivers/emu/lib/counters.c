@@ -7,8 +7,8 @@
 #include "emu.h"
 
 /*
- * Names that user space knows, of rdma_rxe where it counts the same; those of IBTA's PortCounters
- * appear in counters/.
+ * Names that user space knows: those of rdma_rxe where it counts the same; those of IBTA's
+ * PortCounters appear in counters/.
  */
 static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
 	[EMU_CNT_XMIT_DATA].name = "port_xmit_data",

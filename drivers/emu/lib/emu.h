@@ -39,8 +39,8 @@ struct emu_transport;
 struct net_device;
 
 /*
- * For what processes make, too: those whose cgroup has no room for it get an error, and are neither
- * killed nor in the log.
+ * Also for objects of processes: if its cgroup has no room, a process gets an error, and is
+ * neither killed nor logged.
  */
 #define EMU_GFP_PROCESS	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
@@ -154,7 +154,8 @@ struct emu_counters {
  * @sa_records: number of both
  * @sa_down: ends them when the port goes down
  * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
- * @due: events that mainline's core has yet to be told of, a bit for each; see core_mainline.c
+ * @due: events that are yet to be reported to mainline's core, a bit for each; see
+ *	core_mainline.c
  * @counters: the counters, per CPU
  * @transport: how its queue pairs reach their peers; set before there are any
  *
@@ -236,7 +237,7 @@ enum emu_object {
  * @by_link: made by netlink, and deleted so
  * @nr_ports: number of @ports
  * @making: held for reading while a queue pair or a CQ is made or destroyed, see device.c
- * @quiet: the device goes, and no more of them are made; guarded by @making
+ * @quiet: the device is being removed, and no more of them are made; guarded by @making
  * @cqs: completion queues
  * @qps: queue pairs by number; readers under RCU
  * @next_qpn: where the search for the next number starts
@@ -244,11 +245,11 @@ enum emu_object {
  * @next_key: where the search for the next index starts
  * @cas: its opens, by doorbell number, see ca.c
  * @objects: how many there are of each kind, enum emu_object
- * @events: tells mainline's core of events of the ports
+ * @events: reports events of the ports to mainline's core
  * @p2p: memory of other PCI devices
  * @faults: faults to inject, see fault.c
  * @capture: who captures its messages, or NULL; see engine/capture_file.c
- * @no_capture: it goes, and nobody may capture any more; likewise
+ * @no_capture: it is being removed, and nobody may capture any more; likewise
  * @debugfs: its directory in debugfs, see debugfs.c
  * @ports: the ports, port number 1 first
  */
@@ -351,7 +352,7 @@ static inline u16 emu_port_pkey(const struct emu_port *port, u16 index)
 	return port->edev->ethernet ? EMU_DEFAULT_PKEY : READ_ONCE(port->pkeys[index]);
 }
 
-/* Do members with these keys hear each other? IBTA vol. 1, 10.9.3. */
+/* Can members with these keys communicate? IBTA vol. 1, 10.9.3. */
 static inline bool emu_pkeys_match(u16 a, u16 b)
 {
 	return ((a ^ b) & ~EMU_PKEY_FULL) == 0 && ((a | b) & EMU_PKEY_FULL) &&

@@ -24,8 +24,7 @@
  * wrong again after the seed has been written again.
  *
  * emu_faults_lock serialises writers, and guards the counts of rates that are not 0 and of
- * rules, which switch the static key. Those who ask whether something goes wrong take no
- * lock.
+ * rules, which switch the static key. Asking whether something goes wrong takes no lock.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -180,7 +179,7 @@ u32 emu_fault_in_link(struct emu_device *edev, u32 port_num)
  * emu_fault_in_exec() - does the next entry of a send queue go wrong?
  * @edev: the device
  * @site: the request in the entry
- * @value: set to how much of what happens to it
+ * @value: set to the amount of it, in the unit of the action
  *
  * Asked before the entry is executed, each time it is tried; what is not about the single
  * attempt happens the first time only.
@@ -232,7 +231,7 @@ static void emu_fault_reset_counts(struct emu_faults *faults)
 	emu_fault_rules_reset(&faults->rules);
 }
 
-/* Something can go wrong. Process context. */
+/* Some fault has become possible. Process context. */
 void emu_faulty_inc(void)
 {
 	static_branch_inc(&emu_faulty);

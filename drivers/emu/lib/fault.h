@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fault injection: whether something is to go wrong; see fault.c. Whoever asks makes it go
- * wrong.
+ * Fault injection: decides whether something is to go wrong; see fault.c. The caller then makes it
+ * go wrong.
  *
- * As long as no device has rules, and all rates are 0, emu_faulty is false, and who asks behind it
- * pays for a patched jump and nothing else. emu_detour is true while emu_faulty is, and while
- * messages are captured: each entry of a send queue then takes the long way through
+ * As long as no device has rules, and all rates are 0, emu_faulty is false, and a call that tests
+ * it first costs a patched jump and nothing else. emu_detour is true while emu_faulty is, and
+ * while messages are captured: each entry of a send queue then takes the long way through
  * engine/exec.c, which asks the rest.
  */
 #ifndef KVERBS_EMU_FAULT_H
@@ -21,12 +21,12 @@ DECLARE_STATIC_KEY_FALSE(emu_faulty);
 DECLARE_STATIC_KEY_FALSE(emu_detour);
 
 /**
- * enum emu_fault_action - what happens to a request, and the unit of how much
+ * enum emu_fault_action - what happens to a request, and the unit of its amount
  * @EMU_FAULT_NONE: nothing
  * @EMU_FAULT_STATUS: it fails, with an enum ib_wc_status
  * @EMU_FAULT_DELAYED: it is executed later, by microseconds
  * @EMU_FAULT_DROP: its message is lost
- * @EMU_FAULT_NO_RECEIVE: the responder has no receive posted, as it seems
+ * @EMU_FAULT_NO_RECEIVE: it fails as if the responder had no receive posted
  * @EMU_FAULT_FLAP: the port goes down, for milliseconds
  * @EMU_FAULT_OVERFLOW: the next completion finds its CQ full
  */

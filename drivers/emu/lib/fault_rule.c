@@ -157,7 +157,7 @@ static bool emu_fault_rule_hits(struct emu_fault_rule *rule, u64 seed)
  * @rules: rules of the device
  * @seed: seed of the device
  * @site: the request
- * @value: set to how much of the action, in its unit
+ * @value: set to the amount, in the unit of the action
  *
  * Context: Any.
  * Return: what happens to it, or EMU_FAULT_NONE.
@@ -265,7 +265,7 @@ static int emu_fault_parse_word(struct emu_fault_rule *rule, char *word)
 	return emu_fault_parse_action(rule, name, text);
 }
 
-/* Completes what was not said. */
+/* Fills in the defaults. */
 static int emu_fault_rule_finish(struct emu_fault_rule *rule)
 {
 	if (!rule->action)

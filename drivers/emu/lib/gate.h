@@ -75,7 +75,7 @@ static inline void emu_gate_wake(struct emu_gate *gate)
 	emu_wake(&gate->count);
 }
 
-/* As emu_gate_leave_quietly(), for the last one who has nothing else to do about it. */
+/* As emu_gate_leave_quietly(), where the last one to leave only has to wake those who wait. */
 static inline bool emu_gate_leave(struct emu_gate *gate)
 {
 	if (likely(!emu_gate_leave_quietly(gate)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * How many objects of each kind a device has room for, as hardware has.
+ * Limits the number of objects of each kind on a device, as hardware does.
  */
 #include "limits.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The numbers of objects that a device has room for.
+ * Limits on the number of objects of a device.
  */
 #ifndef KVERBS_EMU_LIMITS_H
 #define KVERBS_EMU_LIMITS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Waiting for what an engine does.
+ * Waiting for an engine.
  *
  * Engines have preemption off, or are called in hard interrupt. With PREEMPT_RT the lock of a
  * wait queue sleeps, so that they cannot wake_up_var(). The lock here does not.

@@ -2,10 +2,10 @@
 /*
  * Fast memory regions: page lists that the consumer maps with a call.
  *
- * A region can be mapped in any context, so mapping does not wait, neither for
- * accesses through the previous mapping nor for another call. Each mapping has a
- * key of its own: the low byte is counted up. After EMU_MAX_FMR_MAPS mappings an
- * unmap is due, which waits until nobody is inside; so by the time a key is used
+ * A region can be mapped in any context, so mapping waits neither for accesses
+ * through the previous mapping nor for another call. Each mapping has a key of
+ * its own: the low byte is counted up. After EMU_MAX_FMR_MAPS mappings an unmap
+ * is due, which waits until nobody is inside; so by the time a key is used
  * again, nobody still holds it for the earlier mapping. Windows are not bound to
  * such regions. Life and locking are those of all regions; see region.c.
  */
@@ -78,7 +78,7 @@ static int emu_fmr_seize(struct emu_fmr *fmr, int *state)
  * @ibfmr: the region; what it mapped before is unmapped by this
  * @pages: DMA addresses of the pages
  * @nr: number of @pages
- * @iova: address of the first byte, as consumers name it
+ * @iova: address of the first byte, as consumers use it
  *
  * Context: Any.
  * Return: 0; -EINVAL if the list is empty or too long, an address is not that of a

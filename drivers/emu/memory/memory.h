@@ -93,7 +93,7 @@ static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
  *
  * A cursor is inside the region of its current element from the moment that the element
  * is opened until the next one is opened, or until emu_cursor_end(); an invalidation
- * waits for that. Those who take memory away wait too, so whoever copies must check
+ * waits for that. Those who take memory away wait too, so a copying engine must check
  * emu_cursor_must_leave() between pieces of limited length.
  */
 struct emu_cursor {

@@ -9,13 +9,14 @@
  * free when they are invalidated. Life and locking are those of all regions; see
  * region.c.
  *
- * A process that binds a window of type 2 is to write the new key into its own description of
- * the window, which some providers do for it and librxe does not. One that relies on it names
- * the window by the key that it was made with, in all that follows, and gives that to its peers.
- * So this key names it, too, as an alias, until the process has bound it by a later one: then it
- * knows. The price is the process's own: as its key stays the same, a peer that has it reaches
- * each binding, and a SEND_WITH_INV of it that is tried again may find the next one. Whoever
- * binds by the key of the time has an alias during the first binding only, which no peer was told.
+ * A process that binds a window of type 2 is to write the new key into its own description of the
+ * window; some providers do that for it, librxe does not. A process that relies on the provider
+ * goes on using the key that the window was created with, and gives it to its peers. So this key
+ * names the window, too, as an alias, until the process has bound it by a later key, which shows
+ * that it keeps track. The price is the process's own: as its key stays the same, a peer that has
+ * it reaches each binding, and a SEND_WITH_INV of it that is tried again may find the next one.
+ * Whoever binds by the key of the time has an alias during the first binding only, which no peer
+ * was told.
  */
 #include "../queue/qp.h"
 #include "region.h"
@@ -82,8 +83,8 @@ void emu_window_unbind(struct emu_region *window)
 }
 
 /*
- * May a window be bound to this region in this way? IBTA vol. 1, C10-72 to C10-75.
- * Called inside the region's gate.
+ * May the window be bound to this region in this way? IBTA vol. 1, C10-72 to
+ * C10-75. Called inside the region's gate.
  */
 static bool emu_window_fits(const struct emu_qp *qp, const struct emu_region *region,
 			    const struct emu_swqe *wqe)
@@ -157,7 +158,7 @@ static enum emu_outcome emu_window_vacate(struct emu_region *window)
 	return emu_region_seize(window, EMU_REGION_FREE) ? EMU_DONE : EMU_AGAIN;
 }
 
-/* The key by which a process may name the seized window besides, or 0. */
+/* The alias by which a process may also name the seized window, or 0. */
 static u32 emu_window_alias(const struct emu_qp *qp, struct emu_region *window,
 			    const struct emu_swqe *wqe)
 {

@@ -8,11 +8,11 @@
  * the PCI bus, even for addresses that someone other than kverbs_p2pdma has mapped. A
  * device without a parent there, or without a safe route, cannot reach the memory.
  *
- * For the memory of user regions, the route was looked for when the midlayer got the
- * memory: see umem_pages.c. In this file, an engine comes across the memory, in any context,
- * where it cannot look for anything. A work item does that, and the entry is tried again
- * meanwhile, as if the memory were on the move. What was found is a range of addresses,
- * and stays until its provider goes away.
+ * For the memory of user regions, the route was looked for when the midlayer got the memory:
+ * see umem_pages.c. In this file, it is an engine that encounters the memory, in any
+ * context, and cannot search for a route itself. A work item does that, and the entry is
+ * tried again meanwhile, as if the memory were on the move. What was found is a range of
+ * addresses, and stays until its provider goes away.
  *
  * Locks: the list of ranges is written by the work item, and by emu_p2p_exit() when the
  * work item does not run any more; engines read the list under RCU. A range whose

@@ -298,7 +298,7 @@ int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_
 		if (!region->pages)
 			goto put;
 	}
-	/* A lookup of a key that was never given out finds the gate closed. */
+	/* A lookup of a key that was never issued finds the gate closed. */
 	err = xa_alloc_cyclic(&edev->keys, &index, region, EMU_KEY_LIMIT, &edev->next_key,
 			      GFP_KERNEL);
 	if (err < 0)
@@ -407,7 +407,7 @@ enum emu_outcome emu_region_seize_free(struct emu_region *region)
 
 /*
  * Seizes a region that is being invalidated, if those inside have left. Only once
- * the region is seized is it certain that this is not about another life of it.
+ * the region is seized is it certain that it has not been reused meanwhile.
  */
 bool emu_region_seize_drained(struct emu_region *region)
 {
@@ -516,8 +516,8 @@ static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_re
 					  u32 key)
 {
 	/*
-	 * Inside the gate the key does not change, so a key that came later is not
-	 * invalidated.
+	 * Inside the gate the key does not change, so a later key is not
+	 * invalidated by mistake.
 	 */
 	bool entered = emu_gate_enter(&region->gate);
 	enum emu_syndrome why = EMU_SYN_NONE;

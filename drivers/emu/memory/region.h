@@ -179,7 +179,8 @@ struct emu_target {
 extern atomic_long_t emu_keys_gen;
 
 /**
- * emu_keys_generation() - get the number that changes whenever a region goes
+ * emu_keys_generation() - get the number that changes whenever a region is
+ *	removed
  *
  * Context: Any.
  * Return: the number, never 0.

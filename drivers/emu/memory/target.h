@@ -2,16 +2,16 @@
 /*
  * The targets of a queue pair: the region at its peer that it has used last, which most of its
  * RDMA operations use again; and likewise the regions of its own memory, and of the receives that
- * its peer posts. Each is remembered by the index in its key, and need not be found again while
- * no region goes.
+ * its peer posts. Each is remembered by the index in its key, and need not be looked up again
+ * while no region is removed.
  *
- * Only finding it is spared: its gate is entered, and its key and what that grants are checked
- * inside the gate, each time. emu_target_enter() takes regions with one gate; windows, and all
+ * Only the lookup is saved: each time, its gate is entered, and its key and access rights are
+ * checked inside the gate. emu_target_enter() takes regions with one gate; windows, and all
  * errors, are left to emu_region_enter(), which does the same and more. Pair:
  *
  *   A  emu_region_del(): full barrier of emu_keys_changed() - emu_keys_generation(): acquire
- *	a region that goes changes the generation of keys after it was taken out of its table,
- *	and is freed a grace period later. Preemption is off from before the look at the
+ *	a region that is removed changes the generation of keys after it was taken out of its
+ *	table, and is freed a grace period later. Preemption is off from before the look at the
  *	generation until the gate is left, so whoever finds it as it was may touch the region.
  */
 #ifndef KVERBS_EMU_TARGET_H

@@ -37,7 +37,7 @@ static void *emu_backing_map(struct emu_backing *backing, struct emu_device *ede
 
 	if (mem)
 		return mem;
-	/* Device memory contains no RAM, not even RAM that we do not know. */
+	/* Device memory contains no RAM, not even RAM that is not in our table. */
 	if (region_intersects(phys, len, IORESOURCE_SYSTEM_RAM, IORES_DESC_NONE) !=
 	    REGION_DISJOINT)
 		return ERR_PTR(-EFAULT);
@@ -109,7 +109,7 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
  * emu_backing_create() - make the memory of a umem accessible
  * @edev: device that the memory is mapped for
  * @umem: the memory
- * @iova: address of its first byte, as consumers name it
+ * @iova: address of its first byte, as consumers use it
  *
  * Context: Process.
  * Return: the backing, or an ERR_PTR: -EINVAL if the first byte cannot have that

@@ -45,7 +45,7 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 		av->sgid = grh->sgid_attr->gid;
 		av->dgid = grh->dgid;
 	}
-	/* A GID whose network device goes at this moment reaches nobody. */
+	/* A GID whose network device is just being removed reaches nobody. */
 	av->vlan_id = EMU_NO_VLAN;
 	if (edev->ethernet)
 		rdma_read_gid_l2_fields(grh->sgid_attr, &av->vlan_id, av->smac);

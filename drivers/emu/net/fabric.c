@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The fabric: from an address to the port that has it.
+ * The fabric: finds the port that has an address.
  *
- * All emulated ports of the machine are connected to each other. An InfiniBand
- * port is found by its LID; with a global route, it must have the destination's
- * GID too. An Ethernet port is found by any of its GIDs together with the GID's
- * type: RoCE v1 and v2 do not hear each other. Network namespaces are joined as well: if several
- * of them have an address, each sender reaches the one in its own. Lookups run under RCU and take
- * no lock. emu_fabric_lock serialises changes; a grace period after a port has been
- * taken out, nobody uses it any more.
+ * All emulated ports of the machine are connected to each other. An InfiniBand port is found by
+ * its LID; with a global route, it must have the destination's GID too. An Ethernet port is found
+ * by any of its GIDs together with the GID's type: RoCE v1 and v2 do not reach each other.
+ * Network namespaces are joined as well: if several of them have an address, each sender reaches
+ * the one in its own. Lookups run under RCU and take no lock. emu_fabric_lock serialises changes;
+ * a grace period after a port has been taken out, nobody uses it any more.
  *
  * A connected queue pair keeps using the peer that it found until the fabric's generation
- * changes: see engine/in_memory.c. Whoever changes what leads to a peer, or what a peer
- * checks, calls emu_fabric_changed() after the change, and before anybody is told of it: here,
- * for addresses; ports.c, for the state of links and for P_Keys; qp.c, for queue pairs.
+ * changes: see engine/in_memory.c. Whoever changes what leads to a peer, or what a peer checks,
+ * calls emu_fabric_changed() after the change, and before reporting it: here, for addresses;
+ * ports.c, for the state of links and for P_Keys; qp.c, for queue pairs.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -56,7 +55,7 @@ static u32 emu_gid_hash(const union ib_gid *gid, enum ib_gid_type type)
 }
 
 /**
- * emu_fabric_changed() - make everybody look for their peers again
+ * emu_fabric_changed() - make all queue pairs look up their peers again
  *
  * Full barrier: whoever sees the new generation sees what was changed before the call, and
  * whoever sees what the caller does after it, the opening of a gate or the end of a grace

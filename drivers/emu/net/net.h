@@ -13,7 +13,7 @@
  *	can only be in the first or the last of these
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  * @sm_lid: LID of the subnet manager; 0 without one
- * @sm: the port is the subnet manager's, and has an administrator
+ * @sm: the port is the subnet manager's, and has a subnet administrator
  * @mtu: active MTU; 0 for what the network device allows or, without one, 4096
  * @width: active width, enum ib_port_width; 0 for that of the network device
  * @speed: active speed, enum ib_port_speed; 0 likewise
@@ -85,7 +85,7 @@ void emu_fabric_tell_ib_ports(void (*function)(struct emu_port *port, void *data
 extern atomic_long_t emu_fabric_gen;
 
 /**
- * emu_fabric_generation() - get the number that every call of emu_fabric_changed() changes
+ * emu_fabric_generation() - get the number that each call of emu_fabric_changed() changes
  *
  * Context: Any.
  * Return: the number, never 0. What is looked up after reading the number is

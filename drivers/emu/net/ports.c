@@ -31,7 +31,10 @@
 #define EMU_SUBNET_PREFIX	0xfe80000000000000ULL
 /* The LID at which the subnet manager would be. */
 #define EMU_SM_LID		1
-/* What PortInfo would say, including the speeds and the width that not every port knows. */
+/*
+ * What PortInfo would contain, including the speeds and the width that not every port
+ * supports.
+ */
 #define EMU_PORT_CAPS							\
 	(IB_PORT_SYS_IMAGE_GUID_SUP | IB_PORT_EXTENDED_SPEEDS_SUP |	\
 	 IB_PORT_CAP_MASK2_SUP | IB_PORT_CLIENT_REG_SUP)
@@ -66,8 +69,8 @@ static enum ib_port_phys_state emu_port_phys_state(enum ib_port_state state)
 }
 
 /*
- * What was not set is that of the network device, or 4X EDR where there is none. Takes the RTNL,
- * under which the device is therefore never unregistered.
+ * Values that were not set are those of the network device, or 4X EDR without one. Takes the
+ * RTNL, under which the device is therefore never unregistered.
  */
 static void emu_port_rate(struct emu_port *port, u8 *width, u16 *speed)
 {
@@ -115,9 +118,9 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 }
 
 /*
- * What is above the adapter tells by it which managers a port has: of connections, of devices.
- * Returns 0; -EINVAL for the subnet manager, which emu_port_set_sm() sets; or -EOPNOTSUPP for
- * other changes.
+ * Consumers announce by it which managers a port has: connection management, device
+ * management. Returns 0; -EINVAL for the subnet manager, which emu_port_set_sm() sets; or
+ * -EOPNOTSUPP for other changes.
  */
 int emu_modify_port(struct ib_device *ibdev, u32 port_num, int mask, struct ib_port_modify *change)
 {
@@ -168,7 +171,7 @@ void emu_port_dispatch(struct emu_port *port, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* Something has changed that consumers are not told of. Any context but NMI. */
+/* Something has changed for which there is no event. Any context but NMI. */
 static void emu_port_changed(struct emu_port *port)
 {
 	ib_port_attr_changed(&port->edev->ibdev, port->num);
@@ -325,7 +328,7 @@ static void emu_port_notice_sm(struct emu_port *port, void *data)
 		emu_port_dispatch(port, IB_EVENT_CLIENT_REREGISTER);
 }
 
-/* Tells all ports whose subnet manager is at this one, if it is one, that it is new. */
+/* If this port is the subnet manager's, tells all ports that use it that it is new. */
 void emu_port_announce_sm(struct emu_port *port)
 {
 	if (READ_ONCE(port->sa))
@@ -333,9 +336,9 @@ void emu_port_announce_sm(struct emu_port *port)
 }
 
 /**
- * emu_port_set_sm() - make a port the subnet manager's, or end that
+ * emu_port_set_sm() - make a port that of the subnet manager, or end that
  * @port: the port
- * @on: it is to be
+ * @on: whether it is to be
  *
  * Context: Process context.
  * Return: 0; -EINVAL for an Ethernet port; -ENOMEM.
@@ -523,8 +526,8 @@ static struct emu_port *emu_port_of_netdev(const struct net_device *netdev)
 }
 
 /*
- * Two ports of one network device would have the same GIDs, and one of them the messages
- * for both.
+ * Two ports on one network device would have the same GIDs, and one of them would get
+ * the messages for both.
  */
 static int emu_port_check_netdev(struct emu_port *port, const struct net_device *netdev)
 {
@@ -572,7 +575,7 @@ int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name
 }
 
 /**
- * emu_port_netdev_name() - tell what its network device is called by now, or was when it went
+ * emu_port_netdev_name() - get the current name of its network device, or the last one it had
  * @port: the port
  * @name: receives the name, IFNAMSIZ bytes; unchanged if the port was bound to none
  *
@@ -686,10 +689,9 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 }
 
 /*
- * Takes a port out of the fabric, after its device was unregistered, and has no queue pairs
- * any more that could make it flap. Engines may
- * still look at the port for a grace period; after that, the caller frees its
- * counters with free_percpu().
+ * Takes a port out of the fabric, after its device was unregistered and can make it flap no
+ * more, having no queue pairs. Engines may still look at the port for a grace period; after
+ * that, the caller frees its counters with free_percpu().
  */
 void emu_port_exit(struct emu_port *port)
 {

@@ -2,17 +2,17 @@
 /*
  * The subnet administrator.
  *
- * A port that is told to be the subnet manager's has one, struct emu_sa, until it is told
- * otherwise or its device goes. The MAD layer passes each MAD that the port's queue pair 1
- * receives to emu_process_mad() first, in process context, and sends what that answers. There is
- * no subnet manager beside it, and no queue pair 0: ports get their LIDs from configfs.
+ * A port that is set to be the subnet manager's has one, struct emu_sa, until that is undone or
+ * its device is removed. The MAD layer passes each MAD that the port's queue pair 1 receives to
+ * emu_process_mad() first, in process context, and sends what that answers. There is no subnet
+ * manager beside it, and no queue pair 0: ports get their LIDs from configfs.
  *
  * What is kept belongs to the port that has asked for it: its memberships and services, of all
  * administrators, are in port->sa_joins and port->sa_services, at most EMU_SA_MAX_RECORDS. They
- * end when the port takes them back, goes down or goes away, or when the administrator ends. A
- * group ends with its last member. A port can speak for itself only: the LID that a MAD comes
- * from, which the fabric fills in, is that of the port whose GID it names. So what one port does
- * leaves what others have asked for alone, and a MAD takes one look at each group at most.
+ * end when the port withdraws them, goes down or is removed, or when the administrator ends. A
+ * group ends with its last member. A port can act for itself only: the LID that a MAD comes from,
+ * which the fabric fills in, is that of the port whose GID it names. So one port cannot change
+ * what others have asked for, and a MAD looks at each group at most once.
  *
  * Lock protocol: emu_sa_lock, a mutex, guards all of it, and port->sa. It is outside of the locks
  * of ports and of the fabric. A port leaves the fabric first, then
@@ -67,8 +67,8 @@ struct emu_port *emu_sa_port_of_lid(__be16 lid)
 }
 
 /*
- * Likewise, the port that sent a MAD, or NULL if @gid is not of that port. One that went down
- * meanwhile is not answered: what it has is being dropped, and this would be kept.
+ * Likewise, the port that sent a MAD, or NULL if @gid is not of that port. A port that went
+ * down meanwhile is not answered: its records are being dropped, and this one would stay.
  */
 struct emu_port *emu_sa_requester(const struct emu_sa_request *rq, const union ib_gid *gid)
 {
@@ -78,7 +78,7 @@ struct emu_port *emu_sa_requester(const struct emu_sa_request *rq, const union i
 	       READ_ONCE(port->state) == IB_PORT_ACTIVE ? port : NULL;
 }
 
-/* Does a port hear members with @pkey? */
+/* Can a port communicate with members with @pkey? */
 bool emu_sa_hears(const struct emu_port *port, u16 pkey)
 {
 	u32 i;
@@ -236,7 +236,10 @@ static void emu_sa_drop_port(struct emu_port *port)
 	emu_sa_drop_services_of(port);
 }
 
-/* What the port had asked for ends, unless the port is up again: then it asks again, or has. */
+/*
+ * Ends what the port had asked for, unless the port is up again: then it asks again, or has
+ * already.
+ */
 static void emu_sa_down_work(struct work_struct *work)
 {
 	struct emu_port *port = container_of(work, struct emu_port, sa_down);
@@ -286,9 +289,9 @@ static void emu_sa_stop(struct emu_port *port)
 }
 
 /**
- * emu_sa_set() - make a port the subnet administrator's, or end that
+ * emu_sa_set() - give a port a subnet administrator, or end it
  * @port: InfiniBand port
- * @on: what it is to be
+ * @on: whether it is to have one
  *
  * Context: Process.
  * Return: 1 if that is a change, 0 if not, or -ENOMEM.

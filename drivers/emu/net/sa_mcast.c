@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The subnet administrator: multicast groups, IBTA vol. 1, 15.2.5.17. A group is made by the
- * first who joins it, and who says all of what it is to be like; but what IP over InfiniBand's
- * broadcast groups are like, nobody says: the administrator knows (RFC 4391, 5).
+ * The subnet administrator: multicast groups, IBTA vol. 1, 15.2.5.17. A group is created by the
+ * first port to join it, which states all of its properties, except for the broadcast groups of
+ * IP over InfiniBand, whose properties the administrator knows (RFC 4391, 5).
  *
- * Queue pairs listen when they are attached to the LID that a port is told here, and to its GID:
+ * Queue pairs receive once they are attached to the LID that is assigned here, and to the GID:
  * engine/mcast.c.
  */
 #include <linux/slab.h>
@@ -13,7 +13,7 @@
 
 #define EMU_SA_FIRST_MLID	0xc000
 
-/* Each but the last two makes a group, if there is none. */
+/* Each but the last two creates the group, if there is none. */
 #define EMU_SA_JOIN_STATES	(BIT(NUM_JOIN_MEMBERSHIP_TYPES) - 1)
 #define EMU_SA_MAKERS		(BIT(FULLMEMBER_JOIN) | BIT(SENDONLY_FULLMEMBER_JOIN))
 
@@ -39,7 +39,7 @@
  * struct emu_sa_group - a multicast group
  * @sa: whose it is
  * @mlid: its LID
- * @rec: what it is like: all fields that are not a member's, without selectors
+ * @rec: its properties: all fields that are not a member's, without selectors
  * @members: &struct emu_sa_member
  */
 struct emu_sa_group {
@@ -166,7 +166,7 @@ static u8 emu_sa_choose(bool asked, u8 wanted, u8 can, int (*value)(u8 number))
 	return can;
 }
 
-/* Makes of what a port has asked for what the group is like. */
+/* Derives the properties of a group from what a port has asked for. */
 static enum emu_sa_status emu_sa_describe(const struct emu_sa_request *rq,
 					  const struct emu_port *port,
 					  struct emu_sa_mcmember_rec *rec)
@@ -236,7 +236,7 @@ static bool emu_sa_group_selects(ib_sa_comp_mask mask, ib_sa_comp_mask fields, u
 	return (mask & fields) != fields || emu_sa_selects(wanted, value(have), value);
 }
 
-/* Is a group as the one who joins takes it to be? */
+/* Does a group have the properties that a joining port expects? */
 static bool emu_sa_group_suits(const struct emu_sa_request *rq, const struct emu_sa_group *group)
 {
 	const struct emu_sa_mcmember_rec *want = &rq->rec.mcmember, *have = &group->rec;
@@ -257,7 +257,7 @@ static bool emu_sa_group_suits(const struct emu_sa_request *rq, const struct emu
 				    want->rate, have->rate, emu_sa_rate_value);
 }
 
-/* Can a port be a member of a group: of its partition, and with messages of its size? */
+/* Can a port be a member of a group, given its partition and MTU? */
 static bool emu_sa_port_suits(const struct emu_port *port, const struct emu_sa_group *group)
 {
 	return emu_sa_hears(port, be16_to_cpu(group->rec.pkey) | EMU_PKEY_FULL) &&
@@ -269,7 +269,7 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
 {
 	struct emu_sa_member *member = emu_sa_member(group, &rec->port_gid);
 
-	/* The GID was another port's, which cannot give this up any more. */
+	/* The GID belonged to another port before, which cannot withdraw this any more. */
 	if (member && member->port != port) {
 		emu_sa_free_member(member);
 		member = NULL;
@@ -290,7 +290,10 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
 	return EMU_SA_OK;
 }
 
-/* What a group is like, and whose member the port with @gid is, with the join state @state. */
+/*
+ * The properties of a group, as an answer to the port with @gid, a member with the join
+ * state @state.
+ */
 static void emu_sa_tell_group(struct emu_sa_mcmember_rec *rec, const struct emu_sa_group *group,
 			      const union ib_gid *gid, u8 state)
 {
@@ -369,7 +372,10 @@ enum emu_sa_status emu_sa_leave(struct emu_sa_request *rq)
 	return EMU_SA_OK;
 }
 
-/* What a group is like, by its GID, its LID or both. Who its members are is told to nobody. */
+/*
+ * Returns the properties of a group, by its GID, its LID or both. Its members are not
+ * disclosed.
+ */
 enum emu_sa_status emu_sa_get_group(struct emu_sa_request *rq)
 {
 	struct emu_sa_mcmember_rec *rec = &rq->rec.mcmember;

@@ -5,7 +5,7 @@
  */
 #include "sa.h"
 
-/* The fields that the two ends of a path are named by. */
+/* The fields that identify the two ends of a path. */
 #define EMU_SA_SOURCE		(IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_SLID)
 #define EMU_SA_DESTINATION	(IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_DLID)
 
@@ -76,7 +76,7 @@ int emu_sa_rate_value(u8 rate)
 	return ib_rate_to_mbps(rate);
 }
 
-/* A number as answers have it. */
+/* A value in the form that answers have. */
 u8 emu_sa_exactly(u8 number)
 {
 	return IB_SA_EQ << EMU_SA_SELECTOR_SHIFT | number;
@@ -123,7 +123,10 @@ static struct emu_port *emu_sa_end(const union ib_gid *gid, __be16 lid, bool by_
 	return by_lid && READ_ONCE(port->lid) != be16_to_cpu(lid) ? NULL : port;
 }
 
-/* The P_Key of @a by which @b hears it, 0 without one; that of @wanted in the bits of @mask. */
+/*
+ * A P_Key of @a with which it can reach @b, or 0; one that equals @wanted in the bits of
+ * @mask.
+ */
 static u16 emu_sa_shared_pkey(const struct emu_port *a, const struct emu_port *b, u16 wanted,
 			      u16 mask)
 {

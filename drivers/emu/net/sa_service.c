@@ -8,7 +8,10 @@
 
 #include "sa.h"
 
-/* What identifies a service, and what else can be asked for: data is not. */
+/*
+ * The fields that identify a service, and the others that can be asked for; data is not
+ * among them.
+ */
 #define EMU_SA_SERVICE_FIELDS						\
 	(IB_SA_SERVICE_REC_SERVICE_ID | IB_SA_SERVICE_REC_SERVICE_GID |	\
 	 IB_SA_SERVICE_REC_SERVICE_PKEY)
@@ -155,7 +158,7 @@ enum emu_sa_status emu_sa_add_service(struct emu_sa_request *rq)
 	if (status != EMU_SA_OK)
 		return status;
 	service = emu_sa_own_service(rq);
-	/* The GID was another port's, which cannot give this up any more. */
+	/* The GID belonged to another port before, which cannot withdraw this any more. */
 	if (service && service->port != port) {
 		emu_sa_free_service(service);
 		service = NULL;
@@ -191,7 +194,7 @@ enum emu_sa_status emu_sa_del_service(struct emu_sa_request *rq)
 	return EMU_SA_OK;
 }
 
-/* The one service that is meant. Its key is told to nobody. */
+/* Returns the one service that is meant. Its key is not disclosed. */
 enum emu_sa_status emu_sa_get_service(struct emu_sa_request *rq)
 {
 	struct emu_sa_service *service;

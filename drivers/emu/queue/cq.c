@@ -40,13 +40,13 @@
  * If both happen in C, the arm word decides: whoever clears it, acts. Either the
  * producer notifies, or the consumer takes its arming back and is told.
  *
- * An entry names its queue pair by pointer. Pollers have preemption off while they use
- * the pointer, and while they are in a ring: for as many entries as they copy in one go.
- * When a queue pair goes away, emu_cq_forget_qp() strikes out its entries, and the queue
- * pair is freed a grace period later. In place of the pointer, an entry that is struck
- * out tells how many there are in a row from it on: a poller may have interrupts off,
- * and steps over all of them at once. The number stays right until a poller has passed
- * the entry, for what is struck out remains so until then; and only the holder of
+ * An entry names its queue pair by pointer. Pollers have preemption off while they use the
+ * pointer, and while they are in a ring: for as many entries as they copy in one go. When a
+ * queue pair is destroyed, emu_cq_forget_qp() strikes out its entries, and the queue pair is
+ * freed a grace period later. In place of the pointer, an entry that is struck out tells how
+ * many there are in a row from it on: a poller may have interrupts off, and steps over all of
+ * them at once. The number stays right until a poller has passed the entry, for what is struck
+ * out remains so until then; and only the holder of
  * @resize_lock changes it.
  */
 #include <linux/slab.h>
@@ -56,7 +56,7 @@
 
 /* Entries copied before @tail is moved: bounds the work that a lost race wastes. */
 #define EMU_POLL_BATCH		64
-/* Entries that are looked at for a queue pair that goes away, before others have the CPU. */
+/* Number of entries that emu_cq_forget_qp() looks at before it lets others use the CPU. */
 #define EMU_FORGET_BATCH	1024
 
 static bool emu_cq_published(const struct emu_cq_ring *ring, u32 pos)
@@ -185,7 +185,7 @@ static __always_inline void emu_cq_read(const struct emu_cqe *cqe, struct emu_cq
 	ib_wc_set_stamp(to, ib_cq_timing() ? emu_cq_time(READ_ONCE(cqe->stamp)) : 0);
 }
 
-/* The completions from @wc to @end are datagrams': their senders may be told. */
+/* The completions from @wc to @end are of datagrams: adds the senders' addresses. */
 static noinline void emu_cq_get_senders(struct ib_wc *wc, const struct ib_wc *end)
 {
 	for (; wc != end; wc++) {
@@ -351,7 +351,7 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	/* acquire: pair E */
 	ring = smp_load_acquire(&cq->out);
 	run = emu_cq_take_run(ring, min(num_entries, EMU_POLL_BATCH), wc);
-	/* Only with another ring behind it, something may come after nothing. */
+	/* Only if there is another ring behind it, more may follow an empty ring. */
 	run.empty = run.empty && !READ_ONCE(ring->next);
 	preempt_enable();
 	if (likely(run.empty || run.got == num_entries))
@@ -433,7 +433,7 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	mine = !(atomic_fetch_or(how, &cq->arm) & how);
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) || likely(!emu_cq_has_entries(cq)))
 		return 0;
-	/* The queue was armed before: that arming is somebody else's. */
+	/* The queue was armed already, by somebody else. */
 	if (!mine)
 		return 1;
 	if (solicited)

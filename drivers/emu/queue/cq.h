@@ -38,7 +38,7 @@
 #define EMU_ARM_DUE		BIT(3)
 /* The timer is queued, or whoever set this is about to queue it. */
 #define EMU_ARM_TIMER		BIT(4)
-/* A process reads the completions, and is told in another way; see user.h. */
+/* A process reads the completions, and is notified in another way; see user.h. */
 #define EMU_ARM_USER		BIT(5)
 
 /* The first bytes of an entry, which are laid out as in struct ib_wc and copied as they are. */
@@ -185,7 +185,7 @@ static inline struct emu_cq *to_ecq(struct ib_cq *ibcq)
 	return container_of(ibcq, struct emu_cq, ibcq);
 }
 
-/* Let the next completion find @cq full. Any context but NMI. */
+/* Makes the next completion find @cq full. Any context but NMI. */
 static inline void emu_cq_overflow_next(struct emu_cq *cq)
 {
 	atomic_set(&cq->overflow, 1);

@@ -3,16 +3,16 @@
  * Doorbells: who owns a queue pair, and where ownership moves. doorbell.h has the word
  * itself.
  *
- * A poster executes inline up to a small budget, then puts the
- * queue pair on the list of a runner, a kernel thread, which is the owner from then
- * on. Each CPU has a list, but its runner runs on any CPU: a poster may poll without
- * end, with preemption off, for what the runner is to do. An owner that must wait,
- * for a receive to be posted or for a peer to come back, arms the queue pair's timer;
- * the timer is then the owner, and passes the queue pair to a runner when it fires.
+ * A poster executes entries inline up to a small budget, then puts the queue pair on
+ * the list of a runner, a kernel thread, which is the owner from then on. Each CPU has
+ * a list, but its runner runs on any CPU: a poster may poll without end, with
+ * preemption off, for what the runner is to do. An owner that must wait, for a receive
+ * to be posted or for a peer to come back, arms the queue pair's timer; the timer is
+ * then the owner, and passes the queue pair to a runner when it fires.
  *
  * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
- * between two entries. It is how modify_qp and destroy_qp get a queue pair that
- * stands still. A destroyed queue pair stays frozen for ever.
+ * between two entries. It is how modify_qp and destroy_qp get a queue pair that stands
+ * still. A destroyed queue pair stays frozen for good.
  *
  * After letting go of ownership, a former owner touches the queue pair once more
  * to wake a waiting freezer. It has preemption off until then, and queue pairs
@@ -138,9 +138,11 @@ static __always_inline void emu_qp_serve_inline(struct emu_qp *qp, u32 spent)
 }
 
 /**
- * emu_qp_ring_after() - there is news for a queue pair; execute it here if nobody does
+ * emu_qp_ring_after() - ring the doorbell of a queue pair; execute it here if it has
+ *	no owner
  * @qp: queue pair
- * @spent: what the caller has executed of it already, counts against the budget
+ * @spent: what the caller has executed of it already, which counts against the
+ *	budget
  *
  * Context: Any but NMI.
  */
@@ -153,7 +155,8 @@ void emu_qp_ring_after(struct emu_qp *qp, u32 spent)
 }
 
 /**
- * emu_qp_ring_deferred() - there is news for a queue pair; a runner executes it
+ * emu_qp_ring_deferred() - ring the doorbell of a queue pair; a runner executes
+ *	it
  * @qp: queue pair
  *
  * Called by engines, because execution does not nest.

@@ -15,7 +15,7 @@
  * a replacement that fails, and they pair with each other: either the owner's look comes after
  * the news, or the word is RERUN when the owner wants to leave.
  *
- * What an owner does is the engine's: emu_qp_serve(), which it hands down when it
+ * What an owner does is up to the engine, which passes down its function emu_qp_serve() when it
  * starts. An owner has preemption off from before it looks until it has let go.
  */
 #ifndef KVERBS_EMU_DOORBELL_H
@@ -48,7 +48,7 @@
  */
 #define EMU_ENTRY_COST	SZ_4K
 
-/* What became of a queue pair that an owner worked on. */
+/* State of a queue pair that an owner has worked on. */
 enum emu_service {
 	EMU_IDLE,	/* nothing is left to do */
 	EMU_MOVED,	/* a runner or the timer is the owner now */
@@ -78,7 +78,10 @@ void emu_qp_thaw(struct emu_qp *qp);
 void emu_qp_wake_freezer(struct emu_qp *qp);
 void emu_qp_left(struct emu_qp *qp);
 
-/* There is news for a queue pair; executes it here if nobody does. Any context but NMI. */
+/*
+ * Rings the doorbell of a queue pair; executes it here if it has no owner. Any context but
+ * NMI.
+ */
 static inline void emu_qp_ring(struct emu_qp *qp)
 {
 	emu_qp_ring_after(qp, 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What is queued when a queue pair fails: it completes with a flush error, in order.
+ * Completes what is queued when a queue pair fails, with a flush error, in order.
  */
 #include <kverbs/completion.h>
 
@@ -24,7 +24,10 @@ static void emu_flush_one_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 	emu_cq_end(to_ecq(qp->ibqp.recv_cq), cqe, pos, true);
 }
 
-/* The oldest entry of the send queue, wherever it is; NULL if there is none. */
+/*
+ * The oldest entry of the send queue, whether the kernel's or a process's; NULL if there is
+ * none.
+ */
 static struct emu_swqe *emu_flush_next_send(struct emu_qp *qp, u32 *pos)
 {
 	struct emu_refusal refusal = {};

@@ -105,7 +105,7 @@ static bool emu_may_post_any(const struct emu_qp *qp, const struct ib_send_wr *w
 	       wr->opcode == IB_WR_RDMA_WRITE && !wr->num_sge;
 }
 
-/* Operations that consumers know from other HCAs. */
+/* Operations that other HCAs have, for a message in the log. */
 static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
 {
 	static const char * const names[] = {
@@ -124,7 +124,7 @@ static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
 }
 
 /*
- * Checks everything that is known to be right in the common case. Returns the
+ * Checks everything that is always right in the common case. Returns the
  * length, or -EINVAL.
  */
 static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send_wr *wr)

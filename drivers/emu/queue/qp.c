@@ -104,7 +104,8 @@ void emu_qp_fail_sends(struct emu_qp *qp)
 }
 
 /**
- * emu_qp_drained() - nothing is under way any more in a send queue in SQD
+ * emu_qp_drained() - report that a send queue in SQD has nothing under way any
+ *	more
  * @qp: queue pair
  *
  * Context: Any but NMI. The owner of @qp, or whoever froze it.
@@ -117,7 +118,7 @@ void emu_qp_drained(struct emu_qp *qp)
 }
 
 /**
- * emu_qp_fatal() - put a queue pair in the error state, and say so
+ * emu_qp_fatal() - put a queue pair in the error state, and report that
  * @qp: queue pair
  *
  * As emu_qp_fail(). The consumer is told once between two resets.
@@ -132,7 +133,7 @@ void emu_qp_fatal(struct emu_qp *qp)
 }
 
 /**
- * emu_qp_lost() - a completion of a queue pair found no room
+ * emu_qp_lost() - handle a completion of a queue pair that found no room
  * @qp: queue pair
  *
  * Context: As emu_qp_fail().
@@ -173,7 +174,10 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	u32 max_sge = qp->srq ? qp->srq->max_sge : qp->max_recv_sge;
 	int err;
 
-	/* One is taken from any queue, and one of its own is parked, or one that stands for none. */
+	/*
+	 * @taken has room for a receive from any queue; @parked for one from the
+	 * queue pair's own queue or SRQ, or for an empty placeholder.
+	 */
 	qp->taken = kmalloc(emu_rwqe_size(EMU_MAX_SGE), GFP_KERNEL_ACCOUNT);
 	qp->parked = kmalloc(emu_rwqe_size(max(max_sge, 1U)), GFP_KERNEL_ACCOUNT);
 	err = qp->taken && qp->parked ? 0 : -ENOMEM;
@@ -189,7 +193,7 @@ static int emu_qp_alloc_rings(struct emu_qp *qp, const struct ib_qp_cap *cap)
 	return err;
 }
 
-/* Checks what the midlayer cannot know; it has checked the CQs and the device's limits. */
+/* Checks what the midlayer cannot check; it has checked the CQs and the device's limits. */
 static int emu_check_init(const struct ib_qp_init_attr *init)
 {
 	u32 flags = 0;
@@ -332,8 +336,8 @@ static void emu_qp_forget_completions(struct emu_qp *qp)
  * emu_qp_abandon() - end all that a queue pair does, for good
  * @qp: queue pair
  *
- * Its memory stays: for emu_destroy_qp(), or for whoever has left it on a device that goes,
- * and may still come to destroy it.
+ * Its memory stays: for emu_destroy_qp(), or for a consumer that has left it on a device
+ * that is being removed, and may still come to destroy it.
  *
  * Context: Process context.
  */
@@ -351,7 +355,7 @@ void emu_qp_abandon(struct emu_qp *qp)
 	emu_qp_unpublish(qp);
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
-	/* Whoever remembers it as their peer must not look at it after a grace period. */
+	/* A queue pair that remembers it as its peer must not look at it after a grace period. */
 	emu_fabric_changed();
 	emu_qp_forget_completions(qp);
 	emu_qp_exit_doorbell(qp);
@@ -379,7 +383,7 @@ static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr
 	return emu_av_init(&av, qp->edev, &attr->ah_attr);
 }
 
-/* Checks what the midlayer cannot know; it has checked ranges and the device's limits. */
+/* Checks what the midlayer cannot check; it has checked ranges and the device's limits. */
 static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
 	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | IB_QP_RATE_LIMIT | IB_QP_CAP))
@@ -529,7 +533,7 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		WRITE_ONCE(qp->changing, from == IB_QPS_SQD);
 		emu_gate_drain(&qp->gate);
 	}
-	/* Whatever was posted before belongs to the state that is left. */
+	/* Anything posted before belongs to the state that is being left. */
 	if (from == IB_QPS_SQE && to == IB_QPS_RTS)
 		emu_qp_flush_sends(qp);
 	if (atomic_cmpxchg(&qp->state, from, to) != from) {
@@ -538,7 +542,7 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 	}
 	emu_apply_attr(qp, attr, mask);
 	if (closed && to != IB_QPS_INIT) {
-		/* Whoever remembers it as their peer must not get in unchecked. */
+		/* A queue pair that remembers it as its peer must not enter unchecked. */
 		emu_fabric_changed();
 		emu_gate_open(&qp->gate);
 		/*

@@ -193,7 +193,7 @@ static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
  * @max_recv_sge: elements an entry of @rq holds
  * @av_offset: bytes from an entry of @sq to its address vector; 0 without one
  * @sig_all: each send is signaled
- * @no_loopback: the queue pair gets no copy of the multicasts that it sends
+ * @no_loopback: the queue pair does not receive the multicasts that it sends itself
  * @qkey: Q_Key, for datagrams
  * @access: IB_ACCESS_* granted to the peer
  * @rnr_timer: code of the time that a requester waits when our receive queue is

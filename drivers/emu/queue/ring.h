@@ -48,18 +48,18 @@
  *
  * Whoever takes entries that others may take as well has to copy from the entry first, and
  * uses the copy. If somebody was faster, the slot may be overwritten meanwhile, but then
- * emu_ring_take() fails and the copy is dropped. So a consumer holds nothing up, however
- * long it needs for what it took. An entry of a send queue has one consumer, and is its own
- * until it is retired.
+ * emu_ring_take() fails and the copy is dropped. So a consumer blocks nobody, however long
+ * it needs for the entry that it took. An entry of a send queue has one consumer, and is its
+ * own until it is retired.
  *
  * A poster that is stopped between reserve and publish leaves a hole. Consumers stop
  * at a hole as they do at the end of the queue. The late poster rings the doorbell
  * after it has published, so nothing behind the hole is forgotten.
  *
- * Positions are free-running 32-bit counts, compared by their difference. Who stands still
- * between its look at a position and the cmpxchg that relies on it, while 2^31 entries are
- * posted, executed and polled, may find the queue full, or empty, where it is not; and after
- * exactly 2^32 the cmpxchg would succeed wrongly. Preemption is off for these few
+ * Positions are free-running 32-bit counts, compared by their difference. A thread that is
+ * held up between reading a position and the cmpxchg that relies on it, while 2^31 entries
+ * are posted, executed and polled, may find the queue full, or empty, when it is not; and
+ * after exactly 2^32 the cmpxchg would wrongly succeed. Preemption is off for these few
  * instructions.
  */
 #ifndef KVERBS_EMU_RING_H

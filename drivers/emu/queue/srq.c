@@ -135,8 +135,8 @@ enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 			break;
 		}
 		/*
-		 * More may have been posted before it was sealed, after we found
-		 * it empty: look again.
+		 * More may have been posted after we found it empty and before
+		 * it was sealed: look again.
 		 */
 		if (emu_srq_ring_used(ring))
 			continue;
@@ -246,8 +246,8 @@ static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 		return -EINVAL;
 	atomic_set(&srq->limit, limit);
 	/*
-	 * There may be fewer receives already, and nobody who takes another one.
-	 * Full barrier, pairs with the one in emu_srq_claim().
+	 * There may be fewer receives already, and no engine that would take
+	 * another one. Full barrier, pairs with the one in emu_srq_claim().
 	 */
 	smp_mb();
 	emu_srq_check_limit(srq);

@@ -3,7 +3,7 @@
  * Queues whose entries a process writes, or reads, in memory that it shares with the kernel.
  *
  * Such an object is one like all others, but for where its entries are: the queues of this
- * floor call up for them, by the functions below, which user/ registers before there is such
+ * floor ask user/ for them, by the functions below, which user/ registers before there is such
  * an object.
  *
  *   send queue		the owner of the doorbell fetches an entry when the queue pair's own
@@ -38,7 +38,7 @@ struct emu_refusal {
 };
 
 /**
- * struct emu_user_ops - what the queues ask of the process's side
+ * struct emu_user_ops - what the queues call in user/
  * @fetch: put the oldest entry of a process's send queue into the ring of its queue pair, which is
  *	empty. Returns false if there is none. An entry that must not be executed is put there,
  *	too, with @refusal set. The owner of the doorbell, or whoever has the queue pair frozen,

@@ -3,8 +3,8 @@
  * Address handles that a process names by number in the requests that it posts.
  *
  * A table leads from the number to a copy of the address, which a lookup copies under RCU; it is
- * freed a grace period after it left the table, so nobody waits for anybody. Numbers are those
- * of all devices and processes: who names one of another domain finds nothing.
+ * freed a grace period after it left the table, so nobody waits for anybody. The numbers are
+ * shared by all devices and processes: a number from another domain finds nothing.
  */
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -77,7 +77,7 @@ destroy:
 	return err;
 }
 
-/* Of the kernel, too: they have no number. */
+/* Also called for handles of the kernel, which have no number. */
 int emu_user_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	struct emu_user_ah *ah = to_user_ah(ibah);

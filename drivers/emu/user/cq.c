@@ -3,10 +3,10 @@
  * Completions for a process.
  *
  * A process's CQ is one like all others, which is polled as soon as something is in it: whoever
- * has completed an entry copies what can be polled into the ring that the process reads. So a
- * send queue has room again before the process sees the completion, and the data path knows
- * nothing of processes but that such a queue is always armed. Nobody else polls it, so a completion
- * is copied from where it is: see emu_cq_front().
+ * has completed an entry copies what can be polled into the ring that the process reads. So a send
+ * queue has room again before the process sees the completion, and the data path knows nothing of
+ * processes, except that such a queue is always armed. Nobody else polls it, so a completion is
+ * copied from where it is: see emu_cq_front().
  *
  * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
  * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
@@ -74,14 +74,14 @@ static u32 emu_user_wc_flags(u32 flags)
 	       (flags & IB_WC_WITH_INVALIDATE ? EMU_UWC_WITH_INV : 0);
 }
 
-/* There is no room: the process has not polled, or lies about it. */
+/* There is no room: the process has not polled, or reports a false position. */
 static noinline void emu_user_cq_lost(struct emu_user_cq *ucq, struct emu_qp *qp)
 {
 	emu_cq_overrun(ucq->cq);
 	emu_qp_lost(qp);
 }
 
-/* All of an entry is written, so nothing of what was there before is left. */
+/* All of an entry is written, so that it leaks nothing that was there before. */
 static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
 			    struct emu_qp *qp)
 {
@@ -96,7 +96,7 @@ static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
 	to->wr_id = cqe->wr_id;
 	to->status = cqe->status;
 	to->opcode = cqe->opcode;
-	/* These two have the sender's address else, which a process is not told. */
+	/* These two may hold the sender's address instead, which is not passed to processes. */
 	to->vendor_err = sender ? 0 : cqe->vendor_err;
 	to->slid = sender ? 0 : cqe->slid;
 	to->byte_len = cqe->byte_len;
@@ -216,7 +216,7 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 	preempt_enable();
 }
 
-/* The size of the CQ behind a process's, which must not be the first to be full. */
+/* The size of the CQ behind a process's ring, which must not fill up before the ring. */
 u32 emu_user_cqe(u32 cqe)
 {
 	return min_t(u32, roundup_pow_of_two(cqe + 1), EMU_MAX_CQE);
@@ -327,7 +327,7 @@ static int emu_user_cq_resize(struct emu_user_cq *ucq, struct emu_uring *ring, u
 	struct ib_cq *ibcq = &ucq->cq->ibcq;
 	int old = ibcq->cqe, err = 0;
 
-	/* It may stay larger than it must be. */
+	/* It may stay larger than necessary. */
 	if (ring->mask > old)
 		err = emu_resize_cq(ibcq, emu_user_cqe(cqe), NULL);
 	if (!err)

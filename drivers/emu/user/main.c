@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Contexts of processes, and what makes the device one that processes can open.
+ * Contexts of processes, and what lets processes open the device.
  *
  * For the core, the number of a driver says whose devices are whose. It is rdma_rxe's, as
  * libibverbs finds the provider by it; so rdma_rxe, when it is unloaded, would unregister our
- * devices with its own. The two must not be loaded at a time.
+ * devices with its own. The two must not be loaded at the same time.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -35,8 +35,8 @@ static void emu_dealloc_ucontext(struct ib_ucontext *ibuc)
 }
 
 /*
- * The device goes while a process has it open. The core destroys all objects; what is mapped is
- * only memory, and stays.
+ * The device is removed while a process has it open. The core destroys all objects; what is
+ * mapped is only memory, and stays.
  */
 static void emu_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
@@ -74,7 +74,7 @@ static struct notifier_block emu_user_module_nb = {
 };
 
 /**
- * emu_user_init() - see to it that rdma_rxe is not loaded
+ * emu_user_init() - make sure that rdma_rxe is not loaded
  *
  * Context: Process.
  * Return: 0; -EBUSY if it is.
@@ -84,7 +84,7 @@ int emu_user_init(void)
 	struct path path;
 	int err;
 
-	/* First, or it might come between the two. */
+	/* First, or it might be loaded between the two. */
 	err = register_module_notifier(&emu_user_module_nb);
 	if (err)
 		return err;

@@ -2,10 +2,10 @@
 /*
  * Memory that a process and the kernel share.
  *
- * The core keeps the table from offsets to rings, one for each context, so a process finds its
- * own only; and it checks that a mapping is shared, and as long as the ring. A mapping holds the
- * pages, so a ring whose object is gone, or whose device is, stays mapped for as long as the
- * process likes: then it is merely memory.
+ * The core keeps the table from offsets to rings, one for each context, so a process finds its own
+ * only; and it checks that a mapping is shared, and as long as the ring. A mapping holds the
+ * pages, so a ring whose object or device is gone stays mapped for as long as the process likes:
+ * then it is merely memory.
  *
  * The memory is charged to the process's cgroup, as is what the kernel has of a queue besides; but,
  * as other rings that the kernel makes for a process, not to RLIMIT_MEMLOCK, which is for memory of
@@ -110,7 +110,7 @@ int emu_user_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	return err;
 }
 
-/* Nobody maps it any more. */
+/* It is no longer mapped. */
 void emu_user_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	emu_uring_free(container_of(entry, struct emu_uring, entry));

@@ -37,9 +37,9 @@ void emu_user_free_qp(struct emu_qp *qp)
 }
 
 /*
- * The one place where a domain of a process resolves keys to others than of its own: each element
- * that a process posts comes through here, and the local DMA key, which reads and writes all of
- * memory whatever the domain, becomes one that names nothing.
+ * The one place that keeps a process from using the local DMA key, which gives access to all of
+ * memory whatever the domain: each element that a process posts comes through here, and that key
+ * is replaced by one that names nothing.
  */
 void emu_uring_copy_sges(struct ib_sge *to, const struct rxe_sge *from, u32 num_sge)
 {

@@ -2,24 +2,26 @@
 /*
  * Receives that a process posts, to a queue pair or to an SRQ.
  *
- * No doorbell tells of them: an engine that needs a receive looks whether there is one. Any number
- * of engines may do so at a time, in any context: each copies the oldest entry, and then moves
+ * No doorbell announces them: an engine that needs a receive looks whether there is one. Any
+ * number of engines may do so at a time, in any context: each copies the oldest entry, and then
+ * moves
  * @taken. If somebody was faster, it drops its copy. What the process does to the entry
  * meanwhile harms the process only.
  *
  * A receive of a queue pair counts until its completion can be polled, and one of an SRQ until it
- * is taken. Of several that take receives of an SRQ, each tells the process how far they are; as
- * each looks again after it has written, the last one to write tells the latest.
+ * is taken. If several engines take receives of an SRQ, each writes the position for the process;
+ * as each looks again after it has written, the last one to write has the latest position.
  *
  * In the error state a queue pair's receives are flushed, and so are those that are posted then.
- * Nothing tells of them: librxe writes the entry and the position, and makes no system call, nor
- * does a process that polls for the flush. So whoever is to see them has to look. A work item does,
- * the more seldom the longer none come, until the queue pair leaves the error state or goes. It
- * must not end before: the process would wait for ever. What all of these looks take together is
- * bounded, however many queue pairs a process leaves in that state: see EMU_RQ_LOOKS_PER_MS.
+ * Nothing announces them: librxe writes the entry and the position, and makes no system call, nor
+ * does a process that polls for the flush. So the kernel has to poll for them. A work item does,
+ * at growing intervals while none come, until the queue pair leaves the error state or is
+ * destroyed. It must not end before: the process would wait for ever. The total cost of this
+ * polling is bounded, however many queue pairs a process leaves in that state: see
+ * EMU_RQ_LOOKS_PER_MS.
  *
- * What an engine takes must be a receive: one that is none is taken for one whose memory cannot
- * be used.
+ * An entry that an engine takes may be invalid: it is treated as a receive whose memory cannot be
+ * used.
  *
  * To change the size of an SRQ, emu_user_resize_srq() seals the old ring, which ends all taking,
  * moves what is left in it, and puts a new one in its place. Engines come again later meanwhile.
@@ -76,7 +78,7 @@ static void emu_user_fill_recv(const struct emu_user_rq *rq, struct emu_rwqe *to
 	to->num_sge = head->dma.num_sge;
 	to->length = 0;
 	if (unlikely(to->num_sge > rq->max_sge)) {
-		/* There is no such key. */
+		/* No region has this key. */
 		to->num_sge = 1;
 		to->sge[0] = (struct ib_sge) { .length = U32_MAX };
 	} else {

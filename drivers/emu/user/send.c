@@ -70,7 +70,7 @@ static void emu_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
 	refusal->why = why;
 }
 
-/* Is @opcode, which may be any number, one that this queue pair executes for a process? */
+/* Does this queue pair execute @opcode, which may be any number, for a process? */
 static bool emu_user_may_post(const struct emu_qp *qp, u32 opcode)
 {
 	u64 ops = emu_send_ops(qp->ibqp.qp_type) & EMU_USER_OPS;

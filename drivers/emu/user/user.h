@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Verbs of processes: the user ABI of rdma_rxe, by which the provider that every distribution
- * has, librxe, drives the software HCA. Documentation/userspace.rst is about it.
+ * User-space verbs: the user ABI of rdma_rxe, by which librxe, the provider that every
+ * distribution has, drives the software HCA. Documentation/userspace.rst is about it.
  *
  * The functions below are for the methods of the device. An object is made in two steps: "make"
  * before the queue of this driver exists, "publish" after it does; the latter tells the process
