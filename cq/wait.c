@@ -192,7 +192,7 @@ int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 		while (!wait_var_event_timeout(&cq->state, ib_cq_wait_is_over(cq, done),
 					       ib_patience()))
 			ibdev_warn(cq->device,
-				   "%s: draining: CQ %u has not got the completion yet; does a done() of it not return, or the device not flush?\n",
+				   "%s: draining: still no completion in CQ %u; is one of its done() stuck, or does the device not flush?\n",
 				   cq->res.kern_name, cq->res.id);
 		if (completion_done(done))
 			return 0;

@@ -122,7 +122,7 @@ static void region_wait_for_owner(struct peer_region *region, enum peer_phase ph
 	while (!region_wait(region, phase, PEER_WARN_INTERVAL)) {
 		/* At work in one of our functions, so it exists. */
 		owner = region->owner;
-		pr_warn("client '%s': region %lu of %s (%zu bytes at %#lx) is waited for: %s, by process %d (%s), has not returned\n",
+		pr_warn("client '%s': waiting for region %lu of %s (%zu bytes at %#lx): %s has not returned, called by process %d (%s)\n",
 			peer_client_name(region->client), region->number, region->user,
 			region->size, region->addr, region_work(phase),
 			owner ? task_pid_nr(owner) : 0,

@@ -127,7 +127,7 @@ int ib_invalid_port(const struct ib_device *dev, const char *what, u32 port, uns
 	ib_module_name(site, client, sizeof(client));
 	if (rdma_is_port_valid(dev, port))
 		return ib_invalid(&call, "port %u: not before the device is registered", port);
-	return ib_invalid(&call, "port %u: there are %u to %u", port, rdma_start_port(dev),
+	return ib_invalid(&call, "port %u: must be %u to %u", port, rdma_start_port(dev),
 			  rdma_end_port(dev));
 }
 

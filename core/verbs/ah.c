@@ -159,7 +159,7 @@ static int ah_attr_check(const struct ib_verb_call *call, struct ib_device *devi
 	if (!sgid_attr)
 		return 0;
 	if (sgid_attr->device != device || sgid_attr->port_num != port)
-		return ib_invalid(call, "%s.grh.sgid_attr is of another port than %u", name,
+		return ib_invalid(call, "%s.grh.sgid_attr belongs to a port other than %u", name,
 				  port);
 	if (sgid_attr->index != ah_attr->grh.sgid_index)
 		return ib_invalid(call, "%s.grh.sgid_index %u: sgid_attr has index %u", name,

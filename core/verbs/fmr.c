@@ -107,7 +107,7 @@ int ib_unmap_fmr(struct list_head *fmr_list)
 		call.dev = fmr->device;
 		call.res = &fmr->res;
 		if (fmr->device != device)
-			return ib_invalid(&call, "the FMRs are of several devices");
+			return ib_invalid(&call, "the FMRs belong to different devices");
 	}
 	return IB_METHOD(device, NULL, "unmap_fmr", device->ops.unmap_fmr(fmr_list));
 }

@@ -31,9 +31,9 @@ static int mcast_check(const struct ib_qp *qp, const char *what, union ib_gid *g
 	if (qp->qp_type != IB_QPT_UD)
 		return ib_invalid(&call, "the QP has type %d, not IB_QPT_UD", qp->qp_type);
 	if (!rdma_is_multicast_addr((struct in6_addr *)gid))
-		return ib_invalid(&call, "GID %pI6 is not of a multicast group", gid->raw);
+		return ib_invalid(&call, "GID %pI6 is not a multicast GID", gid->raw);
 	if (!mcast_lid_is_ok(qp, lid))
-		return ib_invalid(&call, "LID %#x is not of a multicast group", lid);
+		return ib_invalid(&call, "LID %#x is not a multicast LID", lid);
 	return 0;
 }
 

@@ -415,7 +415,7 @@ static void port_and_index_are_named(struct kunit *test)
 
 	rig_up(test, &r);
 	dev = r.m->ibdev;
-	snprintf(text, sizeof(text), "query_port: port 99: there are %u to %u",
+	snprintf(text, sizeof(text), "query_port: port 99: must be %u to %u",
 		 rdma_start_port(dev), rdma_end_port(dev));
 	expect_said(test, r.said, ib_query_port(dev, 99, &attr), text);
 	KUNIT_EXPECT_STREQ(test, "", r.said->object);

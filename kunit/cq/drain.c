@@ -105,7 +105,7 @@ static int drain_fn(void *arg)
 
 static void drain_that_waits_says_so(struct kunit *test)
 {
-	struct kvt_console *said = kvt_console_watch(test, "has not got the completion yet");
+	struct kvt_console *said = kvt_console_watch(test, "still no completion in CQ");
 	struct recorder *rec = recorder_of_param(test);
 	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
 	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);

@@ -10,12 +10,12 @@
 
 static char *from, *to = "";
 module_param(from, charp, 0444);
-MODULE_PARM_DESC(from, "IP address of the device to connect from (any)");
+MODULE_PARM_DESC(from, "IP address to connect from (default: any)");
 module_param(to, charp, 0444);
-MODULE_PARM_DESC(to, "IP address of the server's device");
+MODULE_PARM_DESC(to, "IP address of the server");
 static unsigned int rounds = 100;
 module_param(rounds, uint, 0444);
-MODULE_PARM_DESC(rounds, "number of messages");
+MODULE_PARM_DESC(rounds, "Number of messages (default: 100)");
 
 /* The only connection; that something has happened to it, and the first error. */
 static struct echo client;

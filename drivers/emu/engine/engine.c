@@ -129,7 +129,7 @@ static noinline bool emu_execute_fetch(struct emu_exec *ex)
 		return false;
 	if (unlikely(refusal.status != IB_WC_SUCCESS)) {
 		ibdev_warn_ratelimited(&ex->qp->edev->ibdev,
-				       "QP 0x%x: a process posted what is no request: wr_id 0x%llx, %s\n",
+				       "QP 0x%x: invalid request from a process: wr_id 0x%llx, %s\n",
 				       ex->qp->ibqp.qp_num, wqe->wr_id,
 				       ib_wc_status_msg(refusal.status));
 		emu_fail_local(ex, wqe, pos, refusal.status, refusal.why);

@@ -295,7 +295,7 @@ static int emu_fault_rule_parse(struct emu_device *edev, struct emu_fault_rule *
 	}
 	if (emu_fault_rule_finish(rule)) {
 		ibdev_warn(&edev->ibdev,
-			   "fault rule: it needs one action, and operations that this can happen to\n");
+			   "fault rule: needs exactly one action, and operations that it applies to\n");
 		return -EINVAL;
 	}
 	return 0;

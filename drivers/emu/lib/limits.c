@@ -29,7 +29,7 @@ int emu_object_get(struct emu_device *edev, enum emu_object object)
 {
 	if (atomic_add_unless(&edev->objects[object], 1, emu_limits[object].max))
 		return 0;
-	ibdev_warn_ratelimited(&edev->ibdev, "no more %s: there are %d\n",
+	ibdev_warn_ratelimited(&edev->ibdev, "cannot create more %s: limit is %d\n",
 			       emu_limits[object].name, emu_limits[object].max);
 	return -ENOMEM;
 }

@@ -48,7 +48,7 @@ enum emu_syndrome {
 	EMU_SYN_INJECTED,	/* an injected fault, see fault.c */
 	EMU_SYN_PAUSED,		/* its memory is on the move: never reported, but tried again */
 	EMU_SYN_ROUTE,		/* another PCI device's memory, with no route to it */
-	EMU_SYN_REQUEST,	/* a process posted what is no request */
+	EMU_SYN_REQUEST,	/* a process posted an invalid request */
 };
 
 #endif

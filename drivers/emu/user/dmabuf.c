@@ -63,7 +63,7 @@ static void emu_dmabuf_map(struct work_struct *work)
 		err = emu_dmabuf_resume(dmabuf);
 		if (err) {
 			ibdev_dbg(dmabuf->ibmr->device,
-				  "region 0x%x is revoked: its dma-buf cannot be mapped any more: %d\n",
+				  "region 0x%x revoked: cannot map its dma-buf again (%d)\n",
 				  dmabuf->ibmr->lkey, err);
 			emu_revoke_mr(dmabuf->ibmr);
 		}

@@ -441,6 +441,6 @@ static void __exit lim_exit(void)
 module_init(lim_init);
 module_exit(lim_exit);
 
-MODULE_DESCRIPTION("What messages cost without a device");
+MODULE_DESCRIPTION("Benchmark: cost of messages without a device");
 MODULE_VERSION(KVERBS_VERSION);
 MODULE_LICENSE("GPL");
