@@ -48,8 +48,7 @@ static bool bar_is_memory(struct pci_dev *pdev, int bar)
 }
 
 /*
- * Checks what the kernel would only warn of, or would find when it has done half of
- * the work.
+ * Checks what the kernel would only warn about, or would only find halfway through.
  */
 static int resource_check(struct pci_dev *pdev, int bar, size_t size, u64 offset)
 {
@@ -350,7 +349,7 @@ int p2p_providers_get(struct pci_dev ***providers, bool published)
 	*providers = kcalloc(max, sizeof(**providers), GFP_KERNEL);
 	if (!*providers)
 		return -ENOMEM;
-	/* Leaves out the providers that have come since then. */
+	/* Leaves out the providers that were added since then. */
 	return min(provider_list(*providers, max, published), max);
 }
 

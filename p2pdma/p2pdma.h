@@ -9,7 +9,7 @@
  * memory.c	the calls for memory, whoever keeps it
  * route.c	the route from a client to a provider
  * sysfs.c	p2pmem/ of our providers
- * user.c	users who want to know when a provider goes away
+ * user.c	users who are notified when a provider is removed
  * client.c	lists of clients: find, bind
  * map.c	scatter lists
  * debugfs.c	what memory there is, and who can reach it

@@ -391,10 +391,10 @@ static void provider_wait_idle(struct p2p_provider *provider)
 
 /*
  * Each provider holds the module. The last step of its release is in our own text, and
- * devres, the caller, is nothing that we could wait for. So after the last reference the
- * module must last a moment longer: p2p_provider_exit() waits for the tasks that are on
- * their way out. A kernel that preempts tasks, but was built without RCU-tasks, does not
- * know who is; there a module that has had a provider stays.
+ * we cannot wait for devres, the caller. So the module must outlive its last reference
+ * for a moment: p2p_provider_exit() waits for the tasks that are leaving this code. A
+ * kernel that preempts tasks, but was built without RCU-tasks, does not know who is;
+ * there a module that has had a provider stays.
  */
 static void put_module(void)
 {

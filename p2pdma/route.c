@@ -300,7 +300,7 @@ static void p2p_route_set_host(struct kverbs_p2pdma_route *route, const struct p
 	route->devfn = host->devfn;
 }
 
-/* The last resort is the policy. */
+/* Finally, the policy decides. */
 static void p2p_route_by_host(struct kverbs_p2pdma_route *route, const struct p2p_path *provider,
 			      const struct p2p_path *client)
 {
@@ -377,8 +377,8 @@ struct pci_dev *p2p_pci_ancestor(struct device *dev)
  *	above it
  * @route: filled in, also on errors
  *
- * The answer is for this moment: ACS and the policy may be changed. Where the kernel
- * keeps the memory, it is the answer that the kernel would give.
+ * The answer holds for this moment only: ACS and the policy may change. Where the
+ * kernel manages the memory, it is the answer that the kernel would give.
  *
  * Context: Any.
  * Return: 0; -EREMOTEIO if there is no route; -ENODEV if @client has no PCI ancestor.

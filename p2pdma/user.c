@@ -65,7 +65,7 @@ static struct p2p_going *going_find(const struct pci_dev *pdev)
 }
 
 /**
- * kverbs_p2pdma_user_add() - be told before a provider goes away
+ * kverbs_p2pdma_user_add() - ask to be notified before a provider is removed
  * @user: the user, whose revoke() is set
  * @provider: the provider whose memory it uses, or is going to use
  *
@@ -129,7 +129,7 @@ static void user_warn(const struct kverbs_p2pdma_user *user)
 }
 
 /**
- * kverbs_p2pdma_user_del() - stop being told that a provider goes away
+ * kverbs_p2pdma_user_del() - end the notification of kverbs_p2pdma_user_add()
  * @user: from kverbs_p2pdma_user_add()
  *
  * When this returns, revoke() is not running and will not be called, unless revoke()
@@ -196,7 +196,7 @@ static void device_unbinding(struct pci_dev *pdev)
 
 	if (!p2p_memory_is_there(pdev))
 		return;
-	/* A device that is going away cannot be told to stay, so this must not fail. */
+	/* The removal of a device cannot be refused, so this must not fail. */
 	g = kmalloc(sizeof(*g), GFP_KERNEL | __GFP_NOFAIL);
 	g->pdev = pdev;
 	spin_lock(&users_lock);
@@ -236,7 +236,10 @@ static int device_notify(struct notifier_block *nb, unsigned long event, void *d
 			device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_DRIVER_NOT_BOUND:
-		/* What its probe has published goes right after this, and no event tells. */
+		/*
+		 * Memory that its probe has published is removed right after this, without
+		 * another event.
+		 */
 		device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_BIND_DRIVER:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All that api.c may know of the registry; api.c says why it is not more.
+ * All that api.c may know of the registry; api.c says why.
  */
 #ifndef KVERBS_PEER_API_H
 #define KVERBS_PEER_API_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The clients: those who have memory to offer.
+ * The clients: drivers that offer memory.
  *
  * Lock protocol: clients_lock, a mutex, orders registration and the end of
  * unregistration: inside it, a name is found to be free, and is taken. The clients
@@ -90,7 +90,7 @@ static bool peer_name_is_good(const char *name)
 	       !strchr(name, '/');
 }
 
-/* Returns what is wrong with a client, and what to do about it; or NULL. */
+/* Returns what is wrong with a client, and how to fix it; or NULL. */
 static const char *peer_ops_fault(const struct peer_memory_client *ops)
 {
 	if (!peer_name_is_good(ops->name))
@@ -217,7 +217,7 @@ struct peer_client *peer_client_register(const struct peer_memory_client *ops,
 	return NULL;
 }
 
-/* An unregistration waits for the regions to go away: says for which ones. */
+/* An unregistration waits for regions to be freed: logs which ones. */
 static void peer_client_warn(struct peer_client *client)
 {
 	struct peer_region *region;

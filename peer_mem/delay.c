@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests let a thread stand still where that matters: see include/kverbs/delay.h. What
- * others do meanwhile is a function of the test, which the thread itself calls there. So
- * it stands still for as long as the test wants, on one CPU too, and each run is the same.
+ * Tests hold up a thread at critical places: see include/kverbs/delay.h. What others do
+ * meanwhile is a function of the test, which the thread itself calls there. So the thread
+ * is held up for as long as the test wants, even on one CPU, and each run is the same.
  *
  * This is part of the module that all others may depend on.
  *
@@ -23,7 +23,7 @@ static struct {
 } delay;
 
 /**
- * kverbs_delay() - a place is reached where the thread may stand still
+ * kverbs_delay() - mark a place where tests can hold up a thread
  * @place: its name
  *
  * Context: Any.

@@ -48,7 +48,7 @@ static int cmb_locate(struct pci_dev *pdev, void __iomem *regs, struct bar_mem_r
 
 	if (!FIELD_GET(CMB_SIZE_UNITS, size))
 		return -ENODEV;
-	/* Memory that is for queues only is not what clients expect. */
+	/* Memory that is only for queues is of no use to clients. */
 	if (!(size & CMB_SIZE_READ_DATA) || !(size & CMB_SIZE_WRITE_DATA))
 		return -EOPNOTSUPP;
 	range->bar = FIELD_GET(CMB_LOC_BAR, loc);
@@ -85,7 +85,7 @@ static void cmb_enable_memory(struct pci_dev *pdev, void __iomem *regs,
  *
  * Context: may sleep.
  * Return: 0; -ENODEV: the controller has no buffer; -EOPNOTSUPP: its buffer is not for
- * data; -EINVAL: what it says about the buffer makes no sense; -ENOMEM.
+ * data; -EINVAL: its description of the buffer is invalid; -ENOMEM.
  */
 int bar_mem_cmb(struct pci_dev *pdev, struct bar_mem_range *range)
 {

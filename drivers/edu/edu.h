@@ -42,7 +42,7 @@
 
 enum edu_state {
 	EDU_WORKS,
-	EDU_BROKEN,	/* no answer: it may not use the bus any more */
+	EDU_BROKEN,	/* timed out: it may not use the bus any more */
 	EDU_REMOVED,	/* its driver is being unbound */
 };
 

@@ -9,8 +9,8 @@
  * across callbacks.
  *
  * The device does not report failed transfers: what it cannot read, it takes for ones;
- * what it cannot write is lost. The only failure that can be seen is that the device
- * does not answer.
+ * what it cannot write is lost. The only failure that can be detected is that the
+ * device does not respond.
  */
 #include <kverbs/p2pdma.h>
 #include <linux/completion.h>
@@ -145,7 +145,7 @@ static void edu_disable(struct edu_engine *edu)
 	spin_unlock_irq(&edu->lock);
 }
 
-/* Is the device still at work? A device that is not there reads as ones. */
+/* Is the device still busy? A device that is gone reads as all ones. */
 static bool edu_is_busy(struct edu_engine *edu, struct edu_copy *copy)
 {
 	u32 command;

@@ -28,7 +28,7 @@ MODULE_PARM_DESC(size_mb, "Memory of each emulated device in MiB (default: 64)")
 
 #define GPU_BAR		2
 
-/* After which an unplugging says what it waits for. */
+/* Time after which a removal logs what it waits for. */
 #define GPU_PATIENCE	(10 * HZ)
 
 struct fake_gpu *fake_gpus[FAKE_GPU_MAX];

@@ -69,7 +69,7 @@
 
 #define INJECT_MILLION		1000000
 #define INJECT_MAX_DELAY	(10 * USEC_PER_SEC)
-/* Longer than this nobody should wait without sleeping. */
+/* The longest time to wait without sleeping. */
 #define INJECT_MAX_BUSY		USEC_PER_MSEC
 
 enum inject_kind {
@@ -192,7 +192,10 @@ static u64 inject_mix(u64 x)
 	return x ^ (x >> 31);
 }
 
-/* Does it go wrong now? If so, @how is set to a random number that can choose how. */
+/*
+ * Decides whether to inject the fault now. If so, @how is set to a random number that can
+ * select the variant.
+ */
 static bool inject_hits(struct fake_gpu_inject *inject, enum inject_kind kind, u32 *how)
 {
 	u32 rate = READ_ONCE(inject->value[kind]);
@@ -531,8 +534,8 @@ void fake_gpu_inject_pages(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr
 }
 
 /*
- * The memory is being freed: when FREE is through, nobody writes to it, unless somebody
- * has it who need not let go of it.
+ * The memory is being freed: after FREE, nobody writes to it, except a user who need
+ * not give it up.
  */
 void fake_gpu_inject_free(struct fake_gpu_mem *mem)
 {

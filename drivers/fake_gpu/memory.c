@@ -52,7 +52,7 @@ void fake_gpu_unmap(struct sg_table *sgt, struct device *dev)
 	kfree(sgt);
 }
 
-/* Importers must do without struct pages, and must say that they can. */
+/* Importers must work without struct pages, and declare that they do. */
 static int buf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
 {
 	return attach->peer2peer ? 0 : -EOPNOTSUPP;
@@ -152,7 +152,7 @@ void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem)
 {
 	dma_resv_assert_held(mem->dmabuf->resv);
 	unmap_mapping_range(mem->dmabuf->file->f_mapping, 0, 0, 1);
-	/* Importers that have it pinned need not let go of it: references keep the memory. */
+	/* Importers that have it pinned need not give it up: references keep the memory. */
 	if (mem->pins)
 		return;
 	dma_buf_move_notify(mem->dmabuf);

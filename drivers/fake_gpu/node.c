@@ -157,7 +157,7 @@ static int move_page(struct fake_gpu *gpu, phys_addr_t *page)
 	return 0;
 }
 
-/* Moves an object, as a driver does that needs its place for something else. */
+/* Moves an object, like a driver that needs the space for something else. */
 static int move_mem(struct fake_gpu_mem *mem)
 {
 	int ret = 0;

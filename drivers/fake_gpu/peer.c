@@ -205,7 +205,7 @@ int fake_gpu_peer_register(struct fake_gpu *gpu)
 	client->get_page_size = peer_page_size;
 	client->release = peer_release;
 	client->version[0] = '1';
-	/* Says that the part that follows the client exists. */
+	/* Tells inject.c that the rest of the device exists. */
 	client->version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
 	gpu->client.ex_size = sizeof(gpu->client);
 	gpu->client.flags = PEER_MEM_INVALIDATE_UNMAPS;
