@@ -12,10 +12,27 @@
 /* The device's complete methods, which the incomplete ones below call. */
 static struct ib_device_ops whole;
 
-static struct ib_mr *no_dma_mr(struct ib_pd *pd, int access)
-{
-	return NULL;
-}
+/* Methods that succeed, and make nothing, or set nothing. */
+#define MAKES_NONE(type, name, ...) static struct type *name(__VA_ARGS__) { return NULL; }
+#define SETS_NONE(name, ...) static int name(__VA_ARGS__) { return 0; }
+
+MAKES_NONE(ib_mr, no_dma_mr, struct ib_pd *pd, int access)
+MAKES_NONE(ib_mr, no_mr, struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
+MAKES_NONE(ib_mr, no_integrity_mr, struct ib_pd *pd, u32 max_data, u32 max_meta)
+MAKES_NONE(ib_mr, no_user_mr, struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
+	   int access, struct ib_udata *udata)
+MAKES_NONE(ib_mr, no_dmabuf_mr, struct ib_pd *pd, u64 offset, u64 length, u64 virt_addr,
+	   int fd, int access, struct uverbs_attr_bundle *attrs)
+MAKES_NONE(ib_mr, no_umem_mr, struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr,
+	   int access)
+MAKES_NONE(ib_fmr, no_fmr, struct ib_pd *pd, int access, struct ib_fmr_attr *attr)
+SETS_NONE(query_no_qp, struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
+	  struct ib_qp_init_attr *init)
+SETS_NONE(query_no_srq, struct ib_srq *srq, struct ib_srq_attr *attr)
+SETS_NONE(query_no_ah, struct ib_ah *ah, struct rdma_ah_attr *attr)
+SETS_NONE(query_no_pkey, struct ib_device *dev, u32 port, u16 index, u16 *pkey)
+SETS_NONE(query_no_gid, struct ib_device *dev, u32 port, int index, union ib_gid *gid)
+SETS_NONE(cq_not_resized, struct ib_cq *cq, int cqe, struct ib_udata *udata)
 
 static struct ib_mr *without_key(struct ib_mr *mr)
 {
@@ -49,48 +66,16 @@ static int map_nothing(struct ib_mr *mr, struct scatterlist *data, int nr_data,
 	return -EIO;
 }
 
-static struct ib_mr *no_integrity_mr(struct ib_pd *pd, u32 max_data, u32 max_meta)
-{
-	return NULL;
-}
-
-static struct ib_mr *no_mr(struct ib_pd *pd, enum ib_mr_type type, u32 max_num_sg)
-{
-	return NULL;
-}
-
-static struct ib_mr *no_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-				int access, struct ib_udata *udata)
-{
-	return NULL;
-}
-
 static struct ib_mr *user_mr_without_key(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
 					 int access, struct ib_udata *udata)
 {
 	return without_key(whole.reg_user_mr(pd, start, length, virt_addr, access, udata));
 }
 
-static struct ib_mr *no_dmabuf_mr(struct ib_pd *pd, u64 offset, u64 length, u64 virt_addr, int fd,
-				  int access, struct uverbs_attr_bundle *attrs)
-{
-	return NULL;
-}
-
-static struct ib_mr *no_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access)
-{
-	return NULL;
-}
-
 static struct ib_mr *umem_mr_without_key(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr,
 					 int access)
 {
 	return without_key(whole.reg_umem_mr(pd, umem, virt_addr, access));
-}
-
-static struct ib_fmr *no_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *attr)
-{
-	return NULL;
 }
 
 static int cq_without_size(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
@@ -152,162 +137,11 @@ static struct ib_mr *integrity_mr_without_key(struct ib_pd *pd, u32 max_data, u3
 	return without_key(integrity_mr(pd, max_data, max_meta));
 }
 
-static int query_no_qp(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
-		       struct ib_qp_init_attr *init)
-{
-	return 0;
-}
-
-static int query_no_srq(struct ib_srq *srq, struct ib_srq_attr *attr)
-{
-	return 0;
-}
-
-static int query_no_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
-{
-	return 0;
-}
-
-static int query_no_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey)
-{
-	return 0;
-}
-
-static int cq_not_resized(struct ib_cq *cq, int cqe, struct ib_udata *udata)
-{
-	return 0;
-}
-
 static int map_without_keys(struct ib_fmr *fmr, u64 *pages, int nr, u64 iova)
 {
 	fmr->lkey = 0;
 	fmr->rkey = 0;
 	return 0;
-}
-
-static void break_query_pkey(struct ib_device_ops *ops)
-{
-	ops->query_pkey = query_no_pkey;
-}
-
-static void break_resize_cq(struct ib_device_ops *ops)
-{
-	ops->resize_cq = cq_not_resized;
-}
-
-static void break_map_phys_fmr(struct ib_device_ops *ops)
-{
-	ops->map_phys_fmr = map_without_keys;
-}
-
-static void break_get_dma_mr(struct ib_device_ops *ops)
-{
-	ops->get_dma_mr = no_dma_mr;
-}
-
-static void break_dma_mr_key(struct ib_device_ops *ops)
-{
-	ops->get_dma_mr = dma_mr_without_key;
-}
-
-static void break_mr_key(struct ib_device_ops *ops)
-{
-	ops->alloc_mr = mr_without_key;
-}
-
-static void break_alloc_mr_integrity(struct ib_device_ops *ops)
-{
-	ops->alloc_mr_integrity = no_integrity_mr;
-}
-
-static void break_alloc_mr(struct ib_device_ops *ops)
-{
-	ops->alloc_mr = no_mr;
-}
-
-static void break_reg_user_mr(struct ib_device_ops *ops)
-{
-	ops->reg_user_mr = no_user_mr;
-}
-
-static void break_user_mr_key(struct ib_device_ops *ops)
-{
-	ops->reg_user_mr = user_mr_without_key;
-}
-
-static void break_reg_user_mr_dmabuf(struct ib_device_ops *ops)
-{
-	ops->reg_user_mr_dmabuf = no_dmabuf_mr;
-}
-
-static void break_reg_umem_mr(struct ib_device_ops *ops)
-{
-	ops->reg_umem_mr = no_umem_mr;
-}
-
-static void break_umem_mr_key(struct ib_device_ops *ops)
-{
-	ops->reg_umem_mr = umem_mr_without_key;
-}
-
-static void break_alloc_fmr(struct ib_device_ops *ops)
-{
-	ops->alloc_fmr = no_fmr;
-}
-
-static void break_create_cq(struct ib_device_ops *ops)
-{
-	ops->create_cq = cq_without_size;
-}
-
-static void break_create_qp(struct ib_device_ops *ops)
-{
-	ops->create_qp = qp_without_number;
-}
-
-static void break_create_srq(struct ib_device_ops *ops)
-{
-	ops->create_srq = srq_without_size;
-}
-
-static void break_alloc_mw(struct ib_device_ops *ops)
-{
-	ops->alloc_mw = mw_without_key;
-}
-
-static void break_query_port(struct ib_device_ops *ops)
-{
-	ops->query_port = port_without_mtu;
-}
-
-static void break_poll_cq_count(struct ib_device_ops *ops)
-{
-	ops->poll_cq = too_many_completions;
-}
-
-static void break_poll_cq_qp(struct ib_device_ops *ops)
-{
-	ops->poll_cq = completion_without_qp;
-}
-
-static void break_integrity_mr_key(struct ib_device_ops *ops)
-{
-	ops->alloc_mr_integrity = integrity_mr_without_key;
-}
-
-static void break_query_qp(struct ib_device_ops *ops)
-{
-	ops->query_qp = query_no_qp;
-}
-
-static void break_query_srq(struct ib_device_ops *ops)
-{
-	ops->query_srq = query_no_srq;
-}
-
-static void break_query_ah(struct ib_device_ops *ops)
-{
-	ops->query_ah = query_no_ah;
 }
 
 /* Restrack ID of the object that the report is about. */
@@ -522,9 +356,7 @@ static noinline int map_fmr(struct kunit *test, struct ib_pd *pd, struct ib_cq *
 
 /* A method with output. */
 struct output {
-	const char *name;	/* the method */
-	/* Replaces the method by one that succeeds without output. */
-	void (*break_it)(struct ib_device_ops *ops);
+	struct ib_device_ops broken;	/* the method, which succeeds without output */
 	/* Calls the method through the core. */
 	int (*call)(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq);
 	const char *what;	/* how the report begins */
@@ -535,41 +367,48 @@ struct output {
 	bool by_umem;		/* the device has reg_umem_mr() */
 };
 
+/* The report begins with the name of the method. */
+#define OUTPUT(method, none, call, text, ...) \
+	{ { .method = none }, call, #method " " text, ##__VA_ARGS__ }
+
 static const struct output outputs[] = {
-	{ "get_dma_mr", break_get_dma_mr, make_pd, "get_dma_mr returned NULL", NULL, -EINVAL },
-	{ "get_dma_mr, no key", break_dma_mr_key, make_pd, "get_dma_mr returned no key" },
-	{ "alloc_mr", break_alloc_mr, make_mr, "alloc_mr returned NULL", NULL, -EINVAL },
-	{ "alloc_mr, no key", break_mr_key, make_mr, "alloc_mr returned no key" },
-	{ "alloc_mr_integrity", break_alloc_mr_integrity, make_integrity_mr,
-	  "alloc_mr_integrity returned NULL", NULL, -EINVAL },
-	{ "reg_user_mr", break_reg_user_mr, make_user_mr, "reg_user_mr returned NULL", NULL,
-	  -EINVAL },
-	{ "reg_user_mr, no key", break_user_mr_key, make_user_mr, "reg_user_mr returned no key" },
-	{ "reg_user_mr_dmabuf", break_reg_user_mr_dmabuf, make_dmabuf_mr,
-	  "reg_user_mr_dmabuf returned NULL", NULL, -EINVAL },
-	{ "reg_umem_mr", break_reg_umem_mr, make_umem_mr, "reg_umem_mr returned NULL", NULL,
-	  -EINVAL, true },
-	{ "reg_umem_mr, no key", break_umem_mr_key, make_umem_mr, "reg_umem_mr returned no key", NULL,
-	  0, true },
-	{ "alloc_fmr", break_alloc_fmr, make_fmr, "alloc_fmr returned NULL", NULL, -EINVAL },
-	{ "create_cq", break_create_cq, make_cq, "create_cq returned no size" },
-	{ "create_qp", break_create_qp, make_qp, "create_qp returned no number" },
-	{ "create_srq", break_create_srq, make_srq, "create_srq returned no size" },
-	{ "alloc_mw", break_alloc_mw, make_mw, "alloc_mw returned no key" },
-	{ "query_port", break_query_port, ask_port, "query_port returned no MTU" },
-	{ "alloc_mr_integrity, no key", break_integrity_mr_key, make_integrity_mr,
-	  "alloc_mr_integrity returned no key" },
-	{ "query_qp", break_query_qp, ask_qp, "query_qp returned no state", "qp" },
-	{ "query_srq", break_query_srq, ask_srq, "query_srq returned no size", "srq" },
-	{ "query_ah", break_query_ah, ask_ah, "query_ah returned no port", "pd" },
-	{ "query_pkey", break_query_pkey, ask_pkey, "query_pkey returned no P_Key" },
-	{ "resize_cq", break_resize_cq, resize, "resize_cq returned fewer", "cq" },
-	{ "map_phys_fmr", break_map_phys_fmr, map_fmr, "map_phys_fmr returned no keys", "fmr" },
-	{ "poll_cq, too many", break_poll_cq_count, poll, "poll_cq returned more", "cq" },
-	{ "poll_cq, no QP", break_poll_cq_qp, poll, "poll_cq named no QP", "cq" },
+	OUTPUT(get_dma_mr, no_dma_mr, make_pd, "returned NULL", NULL, -EINVAL),
+	OUTPUT(get_dma_mr, dma_mr_without_key, make_pd, "returned no key"),
+	OUTPUT(alloc_mr, no_mr, make_mr, "returned NULL", NULL, -EINVAL),
+	OUTPUT(alloc_mr, mr_without_key, make_mr, "returned no key"),
+	OUTPUT(alloc_mr_integrity, no_integrity_mr, make_integrity_mr,
+	       "returned NULL", NULL, -EINVAL),
+	OUTPUT(reg_user_mr, no_user_mr, make_user_mr, "returned NULL", NULL, -EINVAL),
+	OUTPUT(reg_user_mr, user_mr_without_key, make_user_mr, "returned no key"),
+	OUTPUT(reg_user_mr_dmabuf, no_dmabuf_mr, make_dmabuf_mr, "returned NULL", NULL, -EINVAL),
+	OUTPUT(reg_umem_mr, no_umem_mr, make_umem_mr, "returned NULL", NULL, -EINVAL, true),
+	OUTPUT(reg_umem_mr, umem_mr_without_key, make_umem_mr, "returned no key", NULL, 0, true),
+	OUTPUT(alloc_fmr, no_fmr, make_fmr, "returned NULL", NULL, -EINVAL),
+	OUTPUT(create_cq, cq_without_size, make_cq, "returned no size"),
+	OUTPUT(create_qp, qp_without_number, make_qp, "returned no number"),
+	OUTPUT(create_srq, srq_without_size, make_srq, "returned no size"),
+	OUTPUT(alloc_mw, mw_without_key, make_mw, "returned no key"),
+	OUTPUT(query_port, port_without_mtu, ask_port, "returned no MTU"),
+	OUTPUT(alloc_mr_integrity, integrity_mr_without_key, make_integrity_mr,
+	       "returned no key"),
+	OUTPUT(query_qp, query_no_qp, ask_qp, "returned no state", "qp"),
+	OUTPUT(query_srq, query_no_srq, ask_srq, "returned no size", "srq"),
+	OUTPUT(query_ah, query_no_ah, ask_ah, "returned no port", "pd"),
+	OUTPUT(query_pkey, query_no_pkey, ask_pkey, "returned no P_Key"),
+	OUTPUT(resize_cq, cq_not_resized, resize, "returned fewer", "cq"),
+	OUTPUT(map_phys_fmr, map_without_keys, map_fmr, "returned no keys", "fmr"),
+	OUTPUT(poll_cq, too_many_completions, poll, "returned more", "cq"),
+	OUTPUT(poll_cq, completion_without_qp, poll, "named no QP", "cq"),
 };
 
-KUNIT_ARRAY_PARAM_DESC(outputs, outputs, name);
+KUNIT_ARRAY_PARAM_DESC(outputs, outputs, what);
+
+/* Replaces methods of a device whose others are complete. */
+static void break_device(struct mock *m, const struct ib_device_ops *broken)
+{
+	m->ibdev->ops = *broken;
+	ib_set_device_ops(m->ibdev, &whole);
+}
 
 /* Registers a device with complete methods; the case may break one afterwards. */
 static struct mock *device_up(struct kunit *test, bool by_umem)
@@ -590,7 +429,7 @@ static void missing_output_is_reported(struct kunit *test)
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_DIRECT);
 
-	output->break_it(&m->ibdev->ops);
+	break_device(m, &output->broken);
 	/* As a QP would: completions of a CQ without users are not checked for their QP. */
 	atomic_inc(&cq->usecnt);
 	KUNIT_EXPECT_EQ(test, output->ret, output->call(test, pd, cq));
@@ -659,37 +498,12 @@ static void no_limits(struct ib_device_attr *attr)
 	attr->max_cqe = 0;
 }
 
-static void break_query_device(struct mock *m)
-{
-	m->fill = no_limits;
-}
-
 static int no_protocol(struct ib_device *dev, u32 port, struct ib_port_immutable *immutable)
 {
 	int ret = whole.get_port_immutable(dev, port, immutable);
 
 	immutable->core_cap_flags = 0;
 	return ret;
-}
-
-static void break_get_port_immutable(struct mock *m)
-{
-	m->ops.get_port_immutable = no_protocol;
-}
-
-static int query_no_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid)
-{
-	return 0;
-}
-
-static void break_query_gid(struct mock *m)
-{
-	m->ops.query_gid = query_no_gid;
-}
-
-static void break_query_pkey_early(struct mock *m)
-{
-	m->ops.query_pkey = query_no_pkey;
 }
 
 static noinline int register_here(struct mock *m)
@@ -702,20 +516,20 @@ static noinline int register_here(struct mock *m)
 
 /* A method that is called when the device is registered. */
 struct early {
-	const char *name;	/* the method */
-	/* Replaces the method by one that succeeds without output. */
-	void (*break_it)(struct mock *m);
-	const char *what;	/* how the report begins */
+	const char *what;	/* how the report begins: with the name of the method */
+	struct ib_device_ops broken;	/* one that succeeds without output */
+	void (*fill)(struct ib_device_attr *attr);	/* the same, for query_device */
 };
 
 static const struct early earlies[] = {
-	{ "query_device", break_query_device, "query_device returned no limits" },
-	{ "get_port_immutable", break_get_port_immutable, "get_port_immutable returned no protocol" },
-	{ "query_gid", break_query_gid, "query_gid returned no GID" },
-	{ "query_pkey", break_query_pkey_early, "query_pkey returned no P_Key" },
+	{ "query_device returned no limits", .fill = no_limits },
+	{ "get_port_immutable returned no protocol",
+	  { .get_port_immutable = no_protocol } },
+	{ "query_gid returned no GID", { .query_gid = query_no_gid } },
+	{ "query_pkey returned no P_Key", { .query_pkey = query_no_pkey } },
 };
 
-KUNIT_ARRAY_PARAM_DESC(earlies, earlies, name);
+KUNIT_ARRAY_PARAM_DESC(earlies, earlies, what);
 
 /* One port with one GID and one P_Key, so that each of the methods is called once. */
 static struct mock *small_device(struct kunit *test)
@@ -736,17 +550,18 @@ static void registration_without_output_is_reported(struct kunit *test)
 	union ib_gid gid;
 	u16 pkey = 1;
 
-	early->break_it(m);
+	m->fill = early->fill;
 	mock_alloc(test, m);
+	break_device(m, &early->broken);
 	KUNIT_EXPECT_EQ(test, 0, register_here(m));
 	contract_expect(test, &(struct contract_expected) {
 		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = early->what,
 		.site = register_here });
 	/* A GID that was not set is not in the table; a P_Key that was not set reads as 0. */
-	if (early->break_it == break_query_gid)
+	if (early->broken.query_gid)
 		KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 0, &pkey));
-	KUNIT_EXPECT_EQ(test, early->break_it == break_query_pkey_early, !pkey);
+	KUNIT_EXPECT_EQ(test, !!early->broken.query_pkey, !pkey);
 }
 
 static void registration_with_output_is_not(struct kunit *test)

@@ -192,85 +192,32 @@ static void in_method(void)
 		scene->in_method(scene);
 }
 
-static int post_send(struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
-{
-	in_method();
-	return 0;
+#define METHOD(name, result, ...)						\
+static int name(__VA_ARGS__)							\
+{										\
+	in_method();								\
+	return result;								\
 }
 
-static int post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
-{
-	in_method();
-	return 0;
-}
-
-static int post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
-			 const struct ib_recv_wr **bad)
-{
-	in_method();
-	return 0;
-}
-
-static int poll_cq(struct ib_cq *cq, int nr, struct ib_wc *wc)
-{
-	in_method();
-	return 0;
-}
-
-static int req_notify_cq(struct ib_cq *cq, enum ib_cq_notify_flags flags)
-{
-	in_method();
-	return 0;
-}
-
-static int create_ah(struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
-{
-	in_method();
-	return 0;
-}
-
-static int modify_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
-{
-	in_method();
-	return 0;
-}
+METHOD(post_send, 0, struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
+METHOD(post_recv, 0, struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
+METHOD(post_srq_recv, 0, struct ib_srq *srq, const struct ib_recv_wr *wr,
+       const struct ib_recv_wr **bad)
+METHOD(poll_cq, 0, struct ib_cq *cq, int nr, struct ib_wc *wc)
+METHOD(req_notify_cq, 0, struct ib_cq *cq, enum ib_cq_notify_flags flags)
+METHOD(create_ah, 0, struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
+METHOD(modify_ah, 0, struct ib_ah *ah, struct rdma_ah_attr *attr)
+METHOD(destroy_ah, 0, struct ib_ah *ah, u32 flags)
+METHOD(map_phys_fmr, 0, struct ib_fmr *fmr, u64 *pages, int nr, u64 iova)
+METHOD(map_mr_sg, nr, struct ib_mr *mr, struct scatterlist *sg, int nr, unsigned int *offset)
+METHOD(map_mr_sg_pi, 0, struct ib_mr *mr, struct scatterlist *data, int nr_data,
+       unsigned int *data_offset, struct scatterlist *meta, int nr_meta, unsigned int *meta_offset)
+METHOD(check_mr_status, 0, struct ib_mr *mr, u32 check, struct ib_mr_status *status)
 
 static int query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)
 {
 	in_method();
 	rdma_ah_set_port_num(attr, 1);
-	return 0;
-}
-
-static int destroy_ah(struct ib_ah *ah, u32 flags)
-{
-	in_method();
-	return 0;
-}
-
-static int map_phys_fmr(struct ib_fmr *fmr, u64 *pages, int nr, u64 iova)
-{
-	in_method();
-	return 0;
-}
-
-static int map_mr_sg(struct ib_mr *mr, struct scatterlist *sg, int nr, unsigned int *offset)
-{
-	in_method();
-	return nr;
-}
-
-static int map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data, int nr_data,
-			unsigned int *data_offset, struct scatterlist *meta, int nr_meta,
-			unsigned int *meta_offset)
-{
-	in_method();
-	return 0;
-}
-
-static int check_mr_status(struct ib_mr *mr, u32 check, struct ib_mr_status *status)
-{
-	in_method();
 	return 0;
 }
 

@@ -12,80 +12,30 @@
 
 /* Registration that is refused */
 
-static void no_name(struct peer_mock *m)
-{
-	m->ex.client.name[0] = '\0';
-}
-
-static void endless_name(struct peer_mock *m)
-{
-	memset(m->ex.client.name, 'n', sizeof(m->ex.client.name));
-}
-
-static void name_with_slash(struct peer_mock *m)
-{
-	strscpy(m->ex.client.name, "kvt/a", sizeof(m->ex.client.name));
-}
-
-static void name_of_a_directory(struct peer_mock *m)
-{
-	strscpy(m->ex.client.name, "..", sizeof(m->ex.client.name));
-}
-
-static void endless_version(struct peer_mock *m)
-{
-	memset(m->ex.client.version, 'v', sizeof(m->ex.client.version));
-}
-
-static void unknown_flag(struct peer_mock *m)
-{
-	m->ex.flags |= BIT(1);
-}
-
-static void no_acquire(struct peer_mock *m)
-{
-	m->ex.client.acquire = NULL;
-}
-
-static void no_get_pages(struct peer_mock *m)
-{
-	m->ex.client.get_pages = NULL;
-}
-
-static void no_dma_map(struct peer_mock *m)
-{
-	m->ex.client.dma_map = NULL;
-}
-
-static void no_dma_unmap(struct peer_mock *m)
-{
-	m->ex.client.dma_unmap = NULL;
-}
-
-static void no_put_pages(struct peer_mock *m)
-{
-	m->ex.client.put_pages = NULL;
-}
-
-/* A defect for which registration refuses a client. */
+/* A defect for which registration refuses a client: a name, or bytes of the structure. */
 struct refusal {
-	const char *what;			/* name of the parameter */
-	void (*spoil)(struct peer_mock *m);	/* puts the defect into a good client */
-	const char *words;			/* words that the kernel log must contain */
+	const char *what;	/* name of the parameter */
+	const char *words;	/* words that the kernel log must contain */
+	const char *name;	/* the name; NULL: the bytes below */
+	size_t at;		/* offset of the first byte */
+	size_t len;		/* number of bytes */
+	u8 byte;		/* their value */
 };
 
+#define BYTES(field, length, value)						\
+	.at = offsetof(struct peer_memory_client_ex, field), .len = length, .byte = value
+#define WITHOUT(method)								\
+	{ "no " #method, #method, BYTES(client.method, sizeof(void *), 0) }
+
 static const struct refusal refusals[] = {
-	{ "no name", no_name, "name" },
-	{ "name without end", endless_name, "name" },
-	{ "name with a slash", name_with_slash, "name" },
-	{ "name of a directory", name_of_a_directory, "name" },
-	{ "version without end", endless_version, "version" },
-	{ "unknown flag", unknown_flag, "flag" },
-	{ "no acquire", no_acquire, "acquire" },
-	{ "no get_pages", no_get_pages, "get_pages" },
-	{ "no dma_map", no_dma_map, "dma_map" },
-	{ "no dma_unmap", no_dma_unmap, "dma_unmap" },
-	{ "no put_pages", no_put_pages, "put_pages" },
+	{ "no name", "name", "" },
+	{ "name without end", "name", BYTES(client.name, IB_PEER_MEMORY_NAME_MAX, 'n') },
+	{ "name with a slash", "name", "kvt/a" },
+	{ "name of a directory", "name", ".." },
+	{ "version without end", "version", BYTES(client.version, IB_PEER_MEMORY_VER_MAX, 'v') },
+	{ "unknown flag", "flag", BYTES(flags, sizeof(u32), BIT(1)) },
+	WITHOUT(acquire), WITHOUT(get_pages), WITHOUT(dma_map), WITHOUT(dma_unmap),
+	WITHOUT(put_pages),
 };
 
 KUNIT_ARRAY_PARAM_DESC(refusal, refusals, what);
@@ -97,7 +47,10 @@ static void bad_client_is_refused_with_the_reason(struct kunit *test)
 	struct peer_memory_client_ex good = m->ex;
 	struct kvt_console *console = kvt_console_watch(test, r->words);
 
-	r->spoil(m);
+	if (r->name)
+		strscpy(m->ex.client.name, r->name, sizeof(m->ex.client.name));
+	else
+		memset((void *)&m->ex + r->at, r->byte, r->len);
 	KUNIT_EXPECT_EQ(test, -EINVAL, peer_mock_register(m));
 	KUNIT_EXPECT_GE(test, kvt_console_times(console), 1);
 	m->ex = good;
