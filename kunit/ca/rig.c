@@ -27,13 +27,7 @@ static void close_at_end(void *arg)
 	ca_rig_close(open->ibdev, open->handle);
 }
 
-/**
- * ca_rig_open() - open a CA
- * @test: the running case, which fails if it cannot be opened
- * @ibdev: the device
- *
- * Return: the handle. If it is open and empty when the case ends, it is closed.
- */
+/* Open a CA. Returns the handle. If it is open and empty when the case ends, it is closed. */
 u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
 {
 	struct open_ca *open = kvt_zalloc(test, sizeof(*open));
@@ -47,27 +41,14 @@ u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
 }
 EXPORT_SYMBOL_GPL(ca_rig_open);
 
-/**
- * ca_rig_close() - close a CA
- * @ibdev: the device
- * @handle: the handle
- *
- * Return: the result of the request.
- */
+/* Close a CA. Returns the result of the request. */
 ssize_t ca_rig_close(struct ib_device *ibdev, u64 handle)
 {
 	return CA_CALL(ibdev, CLOSE, .handle = handle);
 }
 EXPORT_SYMBOL_GPL(ca_rig_close);
 
-/**
- * ca_rig_pd() - allocate a PD
- * @test: the running case, which fails if the PD cannot be allocated
- * @ibdev: the device
- * @handle: the handle
- *
- * Return: the PD's object number.
- */
+/* Allocate a PD. Returns the PD's object number. */
 u64 ca_rig_pd(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	struct ib_ca_request req = CA_REQ(ALLOC_PD, .handle = handle);
@@ -78,15 +59,7 @@ u64 ca_rig_pd(struct kunit *test, struct ib_device *ibdev, u64 handle)
 }
 EXPORT_SYMBOL_GPL(ca_rig_pd);
 
-/**
- * ca_rig_reg() - register memory
- * @test: the running case, which fails if the registration does
- * @ibdev: the device
- * @handle: the handle
- * @reg: what to register
- *
- * Return: the region's object number.
- */
+/* Register memory. @reg: what to register. Returns the region's object number. */
 u64 ca_rig_reg(struct kunit *test, struct ib_device *ibdev, u64 handle,
 	       const struct kverbs_ca_reg_mr *reg)
 {
@@ -99,28 +72,14 @@ u64 ca_rig_reg(struct kunit *test, struct ib_device *ibdev, u64 handle,
 }
 EXPORT_SYMBOL_GPL(ca_rig_reg);
 
-/**
- * ca_rig_dereg() - free a region
- * @ibdev: the device
- * @handle: the handle
- * @object: the region
- *
- * Return: the result of the request.
- */
+/* Free a region. Returns the result of the request. */
 ssize_t ca_rig_dereg(struct ib_device *ibdev, u64 handle, u64 object)
 {
 	return CA_CALL(ibdev, DEREG_MR, .handle = handle, .object = object);
 }
 EXPORT_SYMBOL_GPL(ca_rig_dereg);
 
-/**
- * ca_rig_dealloc() - free a PD
- * @ibdev: the device
- * @handle: the handle
- * @object: the PD
- *
- * Return: the result of the request.
- */
+/* Free a PD. Returns the result of the request. */
 ssize_t ca_rig_dealloc(struct ib_device *ibdev, u64 handle, u64 object)
 {
 	return CA_CALL(ibdev, DEALLOC_PD, .handle = handle, .object = object);
@@ -146,29 +105,14 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
 	return buf;
 }
 
-/**
- * ca_rig_attr() - query all attributes of a CA
- * @test: the running case, which fails without an answer
- * @ibdev: the device
- * @handle: the handle
- *
- * Return: the answer, with the ports.
- */
+/* Query all attributes of a CA. Returns the answer, with the ports. */
 const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	return answer(test, ibdev, &CA_REQ(QUERY_CA, .handle = handle));
 }
 EXPORT_SYMBOL_GPL(ca_rig_attr);
 
-/**
- * ca_rig_port() - query all attributes of a port
- * @test: the running case, which fails without an answer
- * @ibdev: the device
- * @handle: the handle
- * @port: the port's number
- *
- * Return: the answer, with the tables.
- */
+/* Query all attributes of a port. Returns the answer, with the tables. */
 const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 					      struct ib_device *ibdev,
 					      u64 handle, u32 port)
@@ -177,13 +121,7 @@ const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 }
 EXPORT_SYMBOL_GPL(ca_rig_port);
 
-/**
- * ca_rig_port_in() - find a port in the answer to QUERY_CA
- * @attr: the complete answer
- * @port: the port's number
- *
- * Return: the port, NULL if @attr has no such port.
- */
+/* Find a port in the answer to QUERY_CA. Returns the port, NULL if @attr has no such port. */
 const struct kverbs_ca_port_attr *
 ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
 {
@@ -200,12 +138,9 @@ ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
 }
 EXPORT_SYMBOL_GPL(ca_rig_port_in);
 
-/**
- * ca_rig_gid() - get an entry of a port's GID table
- * @port: the complete answer to QUERY_PORT
- * @index: index in the table
- *
- * Return: the entry.
+/*
+ * Get an entry of a port's GID table. @port: the complete answer to QUERY_PORT. @index: index
+ * in the table.
  */
 const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u32 index)
 {
@@ -213,12 +148,9 @@ const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u
 }
 EXPORT_SYMBOL_GPL(ca_rig_gid);
 
-/**
- * ca_rig_pkey() - get an entry of a port's P_Key table
- * @port: the complete answer to QUERY_PORT
- * @index: index in the table
- *
- * Return: the P_Key.
+/*
+ * Get an entry of a port's P_Key table. @port: the complete answer to QUERY_PORT. @index: index
+ * in the table.
  */
 u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index)
 {
@@ -228,14 +160,7 @@ u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index)
 }
 EXPORT_SYMBOL_GPL(ca_rig_pkey);
 
-/**
- * ca_rig_list() - list the objects under a handle
- * @test: the running case, which fails without an answer
- * @ibdev: the device
- * @handle: the handle
- *
- * Return: the list.
- */
+/* List the objects under a handle. */
 const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	struct ib_ca_request req = CA_REQ(LIST, .handle = handle);
@@ -248,13 +173,7 @@ const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *i
 }
 EXPORT_SYMBOL_GPL(ca_rig_list);
 
-/**
- * ca_rig_entry() - get an entry of a list
- * @list: from ca_rig_list()
- * @index: index in the list
- *
- * Return: the entry.
- */
+/* Get an entry of a list. @list: from ca_rig_list(). @index: index in the list. */
 const struct kverbs_ca_object *
 ca_rig_entry(const struct kverbs_ca_list *list, u32 index)
 {
@@ -303,13 +222,9 @@ static bool is_answered_at_once(const struct ib_ca_request *req)
 	return req->op == KVERBS_CA_QUERY_CA || req->op == KVERBS_CA_QUERY_PORT;
 }
 
-/**
- * ca_rig_any_length() - check a request with output buffers of every length
- * @test: the running case
- * @ibdev: the device
- * @req: request whose answer does not change
- *
- * Each buffer must get as much of the answer as fits, and nothing behind it is written.
+/*
+ * Check a request with output buffers of every length. @req: request whose answer does not
+ * change. Each buffer must get as much of the answer as fits, and nothing behind it is written.
  */
 void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct ib_ca_request *req)
 {
@@ -327,12 +242,9 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct
 }
 EXPORT_SYMBOL_GPL(ca_rig_any_length);
 
-/**
- * ca_rig_map() - map user memory, giving the case's thread an mm if it has none
- * @test: the running case
- * @pages: number of pages
- *
- * Return: the address of the memory.
+/*
+ * Map user memory, giving the case's thread an mm if it has none. Returns the address of the
+ * memory.
  */
 unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
 {
@@ -346,13 +258,9 @@ unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
 }
 EXPORT_SYMBOL_GPL(ca_rig_map);
 
-/**
- * ca_rig_reg_of() - fill in a registration with local write access
- * @pd: the PD
- * @start: address of the first byte, and the region's IOVA
- * @length: bytes
- *
- * Return: the filled-in structure.
+/*
+ * Fill in a registration with local write access. @start: address of the first byte, and the
+ * region's IOVA. @length: bytes. Returns the filled-in structure.
  */
 struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
 {
@@ -368,12 +276,9 @@ struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
 }
 EXPORT_SYMBOL_GPL(ca_rig_reg_of);
 
-/**
- * ca_rig_open_file() - open the file of a CA, as a process does
- * @device: name of the device
- * @flags: as for open(2)
- *
- * Return: the file descriptor, or a negative errno.
+/*
+ * Open the file of a CA, as a process does. @flags: as for open(2). Returns the file
+ * descriptor, or a negative errno.
  */
 int ca_rig_open_file(const char *device, int flags)
 {
@@ -394,14 +299,10 @@ int ca_rig_open_file(const char *device, int flags)
 }
 EXPORT_SYMBOL_GPL(ca_rig_open_file);
 
-/**
- * ca_rig_close_file() - close a file opened with ca_rig_open_file()
- * @fd: the file descriptor
- *
- * The objects under the file's handles are freed before this returns. A plain close_fd() by
- * a kernel thread would leave the final fput() to a work item.
- *
- * Return: the result of close_fd().
+/*
+ * Close a file opened with ca_rig_open_file(). The objects under the file's handles are freed
+ * before this returns. A plain close_fd() by a kernel thread would leave the final fput() to a
+ * work item. Returns the result of close_fd().
  */
 int ca_rig_close_file(int fd)
 {
@@ -413,14 +314,10 @@ int ca_rig_close_file(int fd)
 }
 EXPORT_SYMBOL_GPL(ca_rig_close_file);
 
-/**
- * ca_rig_ioctl() - make a request on a file, as ioctl(2) does
- * @fd: the file descriptor
- * @room: address of user memory for the request
- * @op: the operation
- * @r: the request; receives it as the ioctl left it
- *
- * Return: the result of the ioctl, failures as a negative errno.
+/*
+ * Make a request on a file, as ioctl(2) does. @room: address of user memory for the request.
+ * @r: the request; receives it as the ioctl left it. Returns the result of the ioctl, failures
+ * as a negative errno.
  */
 long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r)
 {
@@ -447,10 +344,9 @@ static void async_done(struct ib_ca_request *req)
 	complete(&a->got);
 }
 
-/**
- * ca_async_init() - set up a request that counts its callbacks
- * @a: the request, not on the stack
- * @req: what it is to do
+/*
+ * Set up a request that counts its callbacks. @a: the request, not on the stack. @req: what it
+ * is to do.
  */
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 {
@@ -461,12 +357,9 @@ void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 }
 EXPORT_SYMBOL_GPL(ca_async_init);
 
-/**
- * ca_async_new() - allocate a request that counts its callbacks
- * @test: the running case
- * @req: what it is to do
- *
- * Return: the request, valid until the end of the case.
+/*
+ * Allocate a request that counts its callbacks. @req: what it is to do. Returns the request,
+ * valid until the end of the case.
  */
 struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req)
 {
@@ -477,12 +370,9 @@ struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *re
 }
 EXPORT_SYMBOL_GPL(ca_async_new);
 
-/**
- * ca_async_wait() - wait for the callback of a request
- * @a: request that was submitted
- *
- * Context: process.
- * Return: the request's result; -ETIMEDOUT if there was no callback within KVT_TIMEOUT.
+/*
+ * Wait for the callback of a request. @a: request that was submitted. Returns the request's
+ * result; -ETIMEDOUT if there was no callback within KVT_TIMEOUT.
  */
 ssize_t ca_async_wait(struct ca_async *a)
 {

@@ -61,14 +61,9 @@ static void rig_make_buf(struct kunit *test, struct rig_end *e)
 	kvt_defer(test, rig_unmap, e);
 }
 
-/**
- * rig_end_up() - set up an end, except for its queue pair
- * @test: the running case
- * @e: the end, zeroed
- * @name: name of the device
- * @port: port of the device
- *
- * The end has no global route; the case may give it one.
+/*
+ * Set up an end, except for its queue pair. @e: the end, zeroed. @port: port of the device. The
+ * end has no global route; the case may give it one.
  */
 void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 port)
 {
@@ -87,11 +82,9 @@ void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 por
 }
 EXPORT_SYMBOL_GPL(rig_end_up);
 
-/**
- * rig_alloc() - allocate a rig with default attributes, without its ends
- * @test: the running case
- *
- * Return: the rig; the case may change its attributes.
+/*
+ * Allocate a rig with default attributes, without its ends. Returns the rig; the case may
+ * change its attributes.
  */
 struct rig *rig_alloc(struct kunit *test)
 {
@@ -118,13 +111,9 @@ struct rig *rig_alloc(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_alloc);
 
-/**
- * rig_new() - make a rig, except for its queue pairs
- * @test: the running case
- * @dev_a: device of the first end
- * @dev_b: device of the second end
- *
- * Return: the rig; the case may change its attributes before rig_make_qps().
+/*
+ * Make a rig, except for its queue pairs. @dev_a: device of the first end. @dev_b: device of
+ * the second end. Returns the rig; the case may change its attributes before rig_make_qps().
  */
 struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -136,12 +125,7 @@ struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b)
 }
 EXPORT_SYMBOL_GPL(rig_new);
 
-/**
- * rig_make_qp() - make the queue pair of one end, in RESET
- * @test: the running case
- * @r: the rig, which has the attributes
- * @e: the end
- */
+/* Make the queue pair of one end, in RESET. @r: the rig, which has the attributes. */
 void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_init_attr init = r->init;
@@ -154,11 +138,7 @@ void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_make_qp);
 
-/**
- * rig_make_qps() - make both queue pairs, in RESET
- * @test: the running case
- * @r: from rig_new()
- */
+/* Make both queue pairs, in RESET. @r: from rig_new(). */
 void rig_make_qps(struct kunit *test, struct rig *r)
 {
 	rig_make_qp(test, r, &r->a);
@@ -166,11 +146,7 @@ void rig_make_qps(struct kunit *test, struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_make_qps);
 
-/**
- * rig_destroy_qp() - destroy an end's queue pair before the case ends
- * @test: the running case
- * @e: the end
- */
+/* Destroy an end's queue pair before the case ends. */
 void rig_destroy_qp(struct kunit *test, struct rig_end *e)
 {
 	kvt_qp_put(test, e->qp);
@@ -183,13 +159,7 @@ static bool rig_is_datagram(const struct rig_end *e)
 	return e->qp->qp_type == IB_QPT_UD || e->qp->qp_type == IB_QPT_GSI;
 }
 
-/**
- * rig_to_init() - move one end from RESET to INIT
- * @r: the rig
- * @e: one of its ends
- *
- * Return: the result of ib_modify_qp().
- */
+/* Move one end from RESET to INIT. Returns the result of ib_modify_qp(). */
 int rig_to_init(struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_attr attr = {
@@ -209,11 +179,9 @@ int rig_to_init(struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_to_init);
 
-/**
- * rig_set_route() - fill in the route from one end to another
- * @attr: filled in
- * @from: source of the route
- * @to: destination of the route
+/*
+ * Fill in the route from one end to another. @from: source of the route. @to: destination of
+ * the route.
  */
 void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
@@ -226,13 +194,9 @@ void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const 
 }
 EXPORT_SYMBOL_GPL(rig_set_route);
 
-/**
- * rig_to_rtr() - move one end from INIT to RTR
- * @r: the rig
- * @e: one of its ends
- * @peer: the end that it is to be connected to
- *
- * Return: the result of ib_modify_qp().
+/*
+ * Move one end from INIT to RTR. @peer: the end that it is to be connected to. Returns the
+ * result of ib_modify_qp().
  */
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer)
 {
@@ -256,13 +220,7 @@ int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer)
 }
 EXPORT_SYMBOL_GPL(rig_to_rtr);
 
-/**
- * rig_to_rts() - move one end from RTR to RTS
- * @r: the rig
- * @e: one of its ends
- *
- * Return: the result of ib_modify_qp().
- */
+/* Move one end from RTR to RTS. Returns the result of ib_modify_qp(). */
 int rig_to_rts(struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_attr attr = {
@@ -282,13 +240,7 @@ int rig_to_rts(struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_to_rts);
 
-/**
- * rig_to() - change the state of a queue pair, and nothing else
- * @qp: the queue pair
- * @state: the new state
- *
- * Return: the result of ib_modify_qp().
- */
+/* Change the state of a queue pair, and nothing else. Returns the result of ib_modify_qp(). */
 int rig_to(struct ib_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
@@ -297,12 +249,7 @@ int rig_to(struct ib_qp *qp, enum ib_qp_state state)
 }
 EXPORT_SYMBOL_GPL(rig_to);
 
-/**
- * rig_state() - the state of a queue pair
- * @qp: the queue pair
- *
- * Return: the state, -1 if it cannot be queried.
- */
+/* The state of a queue pair. Returns the state, -1 if it cannot be queried. */
 enum ib_qp_state rig_state(struct ib_qp *qp)
 {
 	struct ib_qp_init_attr init;
@@ -314,11 +261,7 @@ enum ib_qp_state rig_state(struct ib_qp *qp)
 }
 EXPORT_SYMBOL_GPL(rig_state);
 
-/**
- * rig_connect() - bring both queue pairs to RTS
- * @test: the running case
- * @r: rig with queue pairs in RESET
- */
+/* Bring both queue pairs to RTS. @r: rig with queue pairs in RESET. */
 void rig_connect(struct kunit *test, struct rig *r)
 {
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
@@ -330,11 +273,7 @@ void rig_connect(struct kunit *test, struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_connect);
 
-/**
- * rig_start() - make and connect both queue pairs
- * @test: the running case
- * @r: from rig_new()
- */
+/* Make and connect both queue pairs. @r: from rig_new(). */
 void rig_start(struct kunit *test, struct rig *r)
 {
 	rig_make_qps(test, r);
@@ -342,13 +281,9 @@ void rig_start(struct kunit *test, struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_start);
 
-/**
- * rig_up() - make a rig and connect its ends
- * @test: the running case
- * @dev_a: device of the first end
- * @dev_b: device of the second end
- *
- * Return: the rig, with both queue pairs in RTS.
+/*
+ * Make a rig and connect its ends. @dev_a: device of the first end. @dev_b: device of the
+ * second end. Returns the rig, with both queue pairs in RTS.
  */
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -359,13 +294,9 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 }
 EXPORT_SYMBOL_GPL(rig_up);
 
-/**
- * rig_warm() - make a connection over which a message went, so that the peer is known
- * @test: the running case
- *
- * Both ends grant RIG_WARM_ACCESS, to the second end's registered buffer. They give up soon.
- *
- * Return: the rig.
+/*
+ * Make a connection over which a message went, so that the peer is known. Both ends grant
+ * RIG_WARM_ACCESS, to the second end's registered buffer. They give up soon.
  */
 struct rig *rig_warm(struct kunit *test)
 {
@@ -385,12 +316,9 @@ struct rig *rig_warm(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_warm);
 
-/**
- * rig_fail_us() - let the first end fail: the second accesses there what it must not
- * @r: connected rig
- *
- * Context: Any but NMI.
- * Return: what ib_post_send() returned.
+/*
+ * Let the first end fail: the second accesses there what it must not. @r: connected rig. Any
+ * context but NMI. Returns what ib_post_send() returned.
  */
 int rig_fail_us(struct rig *r)
 {
@@ -398,12 +326,9 @@ int rig_fail_us(struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_fail_us);
 
-/**
- * rig_fail_peer() - let the second end fail by itself
- * @r: connected rig
- *
- * Context: Any but NMI.
- * Return: what ib_post_send() returned.
+/*
+ * Let the second end fail by itself. @r: connected rig. Any context but NMI. Returns what
+ * ib_post_send() returned.
  */
 int rig_fail_peer(struct rig *r)
 {
@@ -416,12 +341,9 @@ int rig_fail_peer(struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_fail_peer);
 
-/**
- * rig_invalidate() - invalidate the key of the second end's registered buffer
- * @r: connected rig, after rig_register() of its second end
- *
- * Context: Any but NMI.
- * Return: what ib_post_send() returned.
+/*
+ * Invalidate the key of the second end's registered buffer. @r: connected rig, after
+ * rig_register() of its second end. Any context but NMI. Returns what ib_post_send() returned.
  */
 int rig_invalidate(struct rig *r)
 {
@@ -434,11 +356,9 @@ int rig_invalidate(struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_invalidate);
 
-/**
- * rig_of_param() - make a connected rig on the devices of the test parameter
- * @test: the running case
- *
- * Return: the rig, with both queue pairs in RTS.
+/*
+ * Make a connected rig on the devices of the test parameter. Returns the rig, with both queue
+ * pairs in RTS.
  */
 struct rig *rig_of_param(struct kunit *test)
 {
@@ -448,13 +368,9 @@ struct rig *rig_of_param(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_of_param);
 
-/**
- * rig_counter() - read a counter of an end's port
- * @test: the running case
- * @e: the end
- * @name: name of the counter, as in hw_counters/
- *
- * Return: the current value, which the driver is asked for.
+/*
+ * Read a counter of an end's port. @name: name of the counter, as in hw_counters/. Returns the
+ * current value, which the driver is asked for.
  */
 u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 {
@@ -474,13 +390,9 @@ u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 }
 EXPORT_SYMBOL_GPL(rig_counter);
 
-/**
- * rig_sge() - an SGE for a part of an end's buffer, with the local key
- * @e: the end
- * @offset: bytes from the start of the buffer
- * @len: bytes
- *
- * Return: the SGE.
+/*
+ * An SGE for a part of an end's buffer, with the local key. @offset: bytes from the start of
+ * the buffer. @len: bytes.
  */
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 {
@@ -492,14 +404,9 @@ struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_sge);
 
-/**
- * rig_recv() - post a receive into an end's buffer
- * @e: the end
- * @id: wr_id
- * @offset: bytes from the start of the buffer
- * @len: bytes
- *
- * Return: the result of ib_post_recv().
+/*
+ * Post a receive into an end's buffer. @offset: bytes from the start of the buffer. @len:
+ * bytes. Returns the result of ib_post_recv().
  */
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
@@ -512,13 +419,7 @@ int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_recv);
 
-/**
- * rig_send_wr() - fill in a signaled SEND, which the case may change
- * @wr: filled in
- * @id: wr_id
- * @sge: the SGEs
- * @num: number of SGEs
- */
+/* Fill in a signaled SEND, which the case may change. */
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 {
 	memset(wr, 0, sizeof(*wr));
@@ -530,14 +431,9 @@ void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 }
 EXPORT_SYMBOL_GPL(rig_send_wr);
 
-/**
- * rig_send() - post a signaled SEND from an end's buffer
- * @e: the end
- * @id: wr_id
- * @offset: bytes from the start of the buffer
- * @len: bytes
- *
- * Return: the result of ib_post_send().
+/*
+ * Post a signaled SEND from an end's buffer. @offset: bytes from the start of the buffer. @len:
+ * bytes. Returns the result of ib_post_send().
  */
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
@@ -549,17 +445,10 @@ int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_send);
 
-/**
- * rig_rdma() - post a signaled RDMA operation
- * @e: the end
- * @op: opcode
- * @id: wr_id
- * @offset: bytes from the start of the local buffer
- * @len: bytes
- * @remote: address at the peer
- * @rkey: key for @remote
- *
- * Return: the result of ib_post_send().
+/*
+ * Post a signaled RDMA operation. @offset: bytes from the start of the local buffer. @len:
+ * bytes. @remote: address at the peer. @rkey: key for @remote. Returns the result of
+ * ib_post_send().
  */
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey)
@@ -575,15 +464,10 @@ int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 }
 EXPORT_SYMBOL_GPL(rig_rdma);
 
-/**
- * rig_atomic() - post a signaled atomic operation
- * @e: the end
- * @op: opcode
- * @id: wr_id
- * @offset: where the original value goes, in bytes from the start of the buffer
- * @target: &struct ib_atomic_wr with address, key and operands
- *
- * Return: the result of ib_post_send().
+/*
+ * Post a signaled atomic operation. @offset: where the original value goes, in bytes from the
+ * start of the buffer. @target: &struct ib_atomic_wr with address, key and operands. Returns
+ * the result of ib_post_send().
  */
 int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	       const struct ib_atomic_wr *target)
@@ -597,13 +481,7 @@ int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 }
 EXPORT_SYMBOL_GPL(rig_atomic);
 
-/**
- * rig_mr() - allocate an MR for fast registration of an end's buffer
- * @test: the running case
- * @pd: PD of the MR
- *
- * Return: the MR.
- */
+/* Allocate an MR for fast registration of an end's buffer. @pd: PD of the MR. */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
 	return KVT_OWN(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1),
@@ -611,14 +489,9 @@ struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 }
 EXPORT_SYMBOL_GPL(rig_mr);
 
-/**
- * rig_map() - map a part of the buffer into a region
- * @e: the end
- * @mr: the region
- * @offset: bytes from the start of the buffer
- * @len: bytes
- *
- * Return: 1 if all of it was mapped.
+/*
+ * Map a part of the buffer into a region. @offset: bytes from the start of the buffer. @len:
+ * bytes. Returns 1 if all of it was mapped.
  */
 int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 {
@@ -631,14 +504,9 @@ int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_map);
 
-/**
- * rig_post_reg() - post a signaled REG_MR
- * @e: the end
- * @mr: a region that is mapped
- * @id: wr_id
- * @access: IB_ACCESS_*
- *
- * Return: the result of ib_post_send().
+/*
+ * Post a signaled REG_MR. @mr: a region that is mapped. @access: IB_ACCESS_*. Returns the
+ * result of ib_post_send().
  */
 int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 {
@@ -657,11 +525,9 @@ int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 }
 EXPORT_SYMBOL_GPL(rig_post_reg);
 
-/**
- * rig_register() - register the end's whole buffer as its region
- * @test: the running case
- * @e: end of a connected rig
- * @access: IB_ACCESS_*
+/*
+ * Register the end's whole buffer as its region. @e: end of a connected rig. @access:
+ * IB_ACCESS_*.
  */
 void rig_register(struct kunit *test, struct rig_end *e, int access)
 {
@@ -675,12 +541,9 @@ void rig_register(struct kunit *test, struct rig_end *e, int access)
 }
 EXPORT_SYMBOL_GPL(rig_register);
 
-/**
- * rig_poll() - wait for the next completion
- * @cq: CQ that nobody else polls
- * @wc: filled in
- *
- * Return: true if there was one in time.
+/*
+ * Wait for the next completion. @cq: CQ that nobody else polls. Returns true if there was one
+ * in time.
  */
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -688,11 +551,9 @@ bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 }
 EXPORT_SYMBOL_GPL(rig_poll);
 
-/**
- * rig_empty() - check that a CQ has no completion
- * @cq: CQ that nobody else polls
- *
- * Return: true if it has none.
+/*
+ * Check that a CQ has no completion. @cq: CQ that nobody else polls. Returns true if it has
+ * none.
  */
 bool rig_empty(struct ib_cq *cq)
 {
@@ -702,11 +563,9 @@ bool rig_empty(struct ib_cq *cq)
 }
 EXPORT_SYMBOL_GPL(rig_empty);
 
-/**
- * rig_expect_event() - expect that a queue pair raised exactly one event
- * @test: the running case
- * @e: end whose queue pair raises no further events
- * @want: the event
+/*
+ * Expect that a queue pair raised exactly one event. @e: end whose queue pair raises no further
+ * events.
  */
 void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want)
 {
@@ -716,10 +575,9 @@ void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type 
 }
 EXPORT_SYMBOL_GPL(rig_expect_event);
 
-/**
- * rig_expect_no_event() - expect that a queue pair raised no further event
- * @test: the running case
- * @e: end whose queue pair raises no further events
+/*
+ * Expect that a queue pair raised no further event. @e: end whose queue pair raises no further
+ * events.
  */
 void rig_expect_no_event(struct kunit *test, struct rig_end *e)
 {
@@ -729,14 +587,10 @@ void rig_expect_no_event(struct kunit *test, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_expect_no_event);
 
-/**
- * rig_counts_to() - wait until a counter has reached a value
- * @test: the running case
- * @e: the end
- * @name: name of the counter, as in hw_counters/
- * @value: the value, which the counter may exceed
- *
- * Return: true if the counter reached it in time.
+/*
+ * Wait until a counter has reached a value. @name: name of the counter, as in hw_counters/.
+ * @value: the value, which the counter may exceed. Returns true if the counter reached it in
+ * time.
  */
 bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 value)
 {
@@ -749,12 +603,7 @@ static u8 rig_byte(size_t i, u32 seed)
 	return (i * 167 + (i >> 8) * 13 + seed * 31) ^ seed;
 }
 
-/**
- * rig_fill() - fill memory with a pattern
- * @buf: the memory
- * @len: bytes
- * @seed: which pattern
- */
+/* Fill memory with a pattern. @len: bytes. @seed: which pattern. */
 void rig_fill(u8 *buf, size_t len, u32 seed)
 {
 	size_t i;
@@ -764,13 +613,9 @@ void rig_fill(u8 *buf, size_t len, u32 seed)
 }
 EXPORT_SYMBOL_GPL(rig_fill);
 
-/**
- * rig_filled() - check that memory holds a pattern
- * @buf: the memory
- * @len: bytes
- * @seed: which pattern
- *
- * Return: true if all bytes are those of the pattern.
+/*
+ * Check that memory holds a pattern. @len: bytes. @seed: which pattern. Returns true if all
+ * bytes are those of the pattern.
  */
 bool rig_filled(const u8 *buf, size_t len, u32 seed)
 {
@@ -783,13 +628,9 @@ bool rig_filled(const u8 *buf, size_t len, u32 seed)
 }
 EXPORT_SYMBOL_GPL(rig_filled);
 
-/**
- * rig_all() - check that all bytes of memory have one value
- * @buf: the memory
- * @len: bytes
- * @value: the value
- *
- * Return: true if all bytes are @value.
+/*
+ * Check that all bytes of memory have one value. @len: bytes. Returns true if all bytes are
+ * @value.
  */
 bool rig_all(const u8 *buf, size_t len, u8 value)
 {

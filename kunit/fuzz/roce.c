@@ -57,11 +57,7 @@ static struct net_device *new_netdev(void)
 	return ndev;
 }
 
-/**
- * x_roce_new() - make the network devices of a thread
- * @test: the running case
- * @own: state of the thread's own device
- */
+/* Make the network devices of a thread. @own: state of the thread's own device. */
 void x_roce_new(struct kunit *test, struct x_own *own)
 {
 	int i;
@@ -88,10 +84,7 @@ static void end_netdev(struct net_device *ndev, int fresh)
 	__module_get(THIS_MODULE);
 }
 
-/**
- * x_roce_end() - free the network devices of a thread
- * @own: state of the thread's own device
- */
+/* Free the network devices of a thread. @own: state of the thread's own device. */
 void x_roce_end(struct x_own *own)
 {
 	int i;
@@ -265,11 +258,9 @@ static enum x_verdict check_place(struct x_world *w, const struct x_av *av)
 	return x_want(w, "a place that is kept", -ENODATA, PTR_ERR_OR_ZERO(now));
 }
 
-/**
- * x_roce_check() - compare the ports of the thread's device to the model
- * @w: the world; the device is registered
- *
- * Return: %X_DONE or %X_FAILED.
+/*
+ * Compare the ports of the thread's device to the model. @w: the world; the device is
+ * registered. Returns %X_DONE or %X_FAILED.
  */
 enum x_verdict x_roce_check(struct x_world *w)
 {
@@ -321,10 +312,9 @@ static int bind_port(struct x_own *own, u32 port, int slot)
 	return 0;
 }
 
-/**
- * x_roce_prepare() - set the network devices of the ports before registration
- * @w: the world
- * @r: random bits that choose the network devices
+/*
+ * Set the network devices of the ports before registration. @r: random bits that choose the
+ * network devices.
  */
 void x_roce_prepare(struct x_world *w, u32 r)
 {
@@ -610,10 +600,7 @@ enum x_verdict x_av(struct x_world *w, const struct x_op *op)
 	return verdict == X_FAILED ? verdict : x_roce_check(w) ?: verdict;
 }
 
-/**
- * x_roce_leave() - drop address vectors and addresses before the thread's device goes
- * @w: the world
- */
+/* Drop address vectors and addresses before the thread's device goes. */
 void x_roce_leave(struct x_world *w)
 {
 	struct x_own *own = w->own;
@@ -638,9 +625,9 @@ static int references(const struct net_device *ndev, int want)
 	return netdev_refcnt_read(ndev);
 }
 
-/**
- * x_roce_begin() - note the references on the network devices when a world begins
- * @own: state of the thread's own device, which is not there at this time
+/*
+ * Note the references on the network devices when a world begins. @own: state of the thread's
+ * own device, which is not there at this time.
  */
 void x_roce_begin(struct x_own *own)
 {
@@ -653,11 +640,9 @@ void x_roce_begin(struct x_own *own)
 	}
 }
 
-/**
- * x_roce_gone() - check that nothing holds the network devices once the device is gone
- * @w: the world
- *
- * Return: %X_DONE or %X_FAILED.
+/*
+ * Check that nothing holds the network devices once the device is gone. Returns %X_DONE or
+ * %X_FAILED.
  */
 enum x_verdict x_roce_gone(struct x_world *w)
 {

@@ -11,11 +11,10 @@ static void share(struct x_world *w, enum x_kind kind, void *ptr)
 	xm_make(w, kind, X_SHARED, 0);
 }
 
-/**
- * x_begin_world() - begin an empty world
- * @w: the world; its buffers, its user memory and what belongs to the thread are kept
- * @lie: mistake for the self-test
- * @patience: how long to wait for something that must happen, in jiffies
+/*
+ * Begin an empty world. @w: the world; its buffers, its user memory and what belongs to the
+ * thread are kept. @lie: mistake for the self-test. @patience: how long to wait for something
+ * that must happen, in jiffies.
  */
 void x_begin_world(struct x_world *w, enum x_lie lie, unsigned long patience)
 {
@@ -129,13 +128,9 @@ static void end_kind(struct x_world *w, enum x_kind kind)
 	}
 }
 
-/**
- * x_end_world() - free all objects of a world
- * @w: the world
- *
- * May be called after a failure, too: that failure is kept, and all that can be is freed.
- *
- * Return: %X_DONE or %X_FAILED.
+/*
+ * Free all objects of a world. May be called after a failure, too: that failure is kept, and
+ * all that can be is freed. Returns %X_DONE or %X_FAILED.
  */
 enum x_verdict x_end_world(struct x_world *w)
 {

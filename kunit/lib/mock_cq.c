@@ -193,14 +193,9 @@ static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc, bool solicit
 	return room;
 }
 
-/**
- * mock_cq_push() - add a completion and notify, as hardware would
- * @cq: a CQ of a mock device
- * @wc: the completion
- * @solicited: it is a solicited event
- *
- * Context: any.
- * Return: false if the CQ is full.
+/*
+ * Add a completion and notify, as hardware would. @cq: a CQ of a mock device. @solicited: it is
+ * a solicited event. Any context. Returns false if the CQ is full.
  */
 bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 {
@@ -208,12 +203,9 @@ bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 }
 EXPORT_SYMBOL_GPL(mock_cq_push);
 
-/**
- * mock_cq_push_quiet() - add a completion without a notification
- * @cq: a CQ of a mock device
- * @wc: the completion
- *
- * Return: false if the CQ is full.
+/*
+ * Add a completion without a notification. @cq: a CQ of a mock device. Returns false if the CQ
+ * is full.
  */
 bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc)
 {
@@ -221,11 +213,9 @@ bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc)
 }
 EXPORT_SYMBOL_GPL(mock_cq_push_quiet);
 
-/**
- * mock_cq_pending() - count the completions that were not polled yet
- * @ibcq: a CQ of a mock device
- *
- * Return: number of completions.
+/*
+ * Count the completions that were not polled yet. @ibcq: a CQ of a mock device. Returns the
+ * number of completions.
  */
 unsigned int mock_cq_pending(struct ib_cq *ibcq)
 {
@@ -240,23 +230,16 @@ unsigned int mock_cq_pending(struct ib_cq *ibcq)
 }
 EXPORT_SYMBOL_GPL(mock_cq_pending);
 
-/**
- * mock_cq_armed() - whether a CQ is armed
- * @cq: a CQ of a mock device
- *
- * Return: true if it is.
- */
+/* Whether a CQ is armed. @cq: a CQ of a mock device. Returns true if it is. */
 bool mock_cq_armed(struct ib_cq *cq)
 {
 	return READ_ONCE(to_mcq(cq)->armed);
 }
 EXPORT_SYMBOL_GPL(mock_cq_armed);
 
-/**
- * mock_cq_on_arm() - set a function that is called at the start of each arming
- * @cq: a CQ of a mock device, idle
- * @fn: the function, NULL for none
- * @arg: its argument
+/*
+ * Set a function that is called at the start of each arming. @cq: a CQ of a mock device, idle.
+ * @fn: the function, NULL for none.
  */
 void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg)
 {
@@ -265,11 +248,9 @@ void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), v
 }
 EXPORT_SYMBOL_GPL(mock_cq_on_arm);
 
-/**
- * mock_cq_on_destroy() - set a function that is called when the driver destroys the CQ
- * @cq: a CQ of a mock device
- * @fn: the function; notifications may come until it returns
- * @arg: its argument
+/*
+ * Set a function that is called when the driver destroys the CQ. @cq: a CQ of a mock device.
+ * @fn: the function; notifications may come until it returns.
  */
 void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg)
 {
@@ -278,11 +259,7 @@ void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg
 }
 EXPORT_SYMBOL_GPL(mock_cq_on_destroy);
 
-/**
- * mock_cq_count() - get the counters of a CQ
- * @ibcq: a CQ of a mock device
- * @counts: filled in
- */
+/* Get the counters of a CQ. @ibcq: a CQ of a mock device. */
 void mock_cq_count(struct ib_cq *ibcq, struct mock_cq_counts *counts)
 {
 	struct mock_cq *cq = to_mcq(ibcq);

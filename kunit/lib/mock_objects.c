@@ -266,12 +266,7 @@ static int mock_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	return 0;
 }
 
-/**
- * mock_qp_state() - get the state of a QP, as the driver knows it
- * @qp: a QP of a mock device
- *
- * Return: the state.
- */
+/* Get the state of a QP, as the driver knows it. @qp: a QP of a mock device. */
 enum ib_qp_state mock_qp_state(struct ib_qp *qp)
 {
 	return to_mqp(qp)->state;

@@ -309,13 +309,7 @@ static void tree_free(void *arg)
 	kfree(tree);
 }
 
-/**
- * p2p_tree_free() - remove a tree before the case ends
- * @test: the case
- * @tree: the tree, from p2p_tree_new()
- *
- * Context: Process.
- */
+/* Remove a tree before the case ends. @tree: the tree, from p2p_tree_new(). */
 void p2p_tree_free(struct kunit *test, struct p2p_tree *tree)
 {
 	kunit_release_action(test, tree_free, tree);
@@ -333,14 +327,10 @@ static int scan(struct p2p_tree *tree)
 	return err;
 }
 
-/**
- * p2p_tree_new() - create a tree of emulated PCI functions
- * @test: the case, at the end of which the tree is removed
- * @fns: the table; bridges come before the functions below them
- * @nr: number of rows, at most P2P_TREE_FNS
- *
- * Context: Process.
- * Return: the tree; the case is aborted if it cannot be created.
+/*
+ * Create a tree of emulated PCI functions. @fns: the table; bridges come before the functions
+ * below them. @nr: number of rows, at most P2P_TREE_FNS. Returns the tree; the case is aborted
+ * if it cannot be created.
  */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
 {
@@ -369,13 +359,7 @@ struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int 
 }
 EXPORT_SYMBOL_GPL(p2p_tree_new);
 
-/**
- * p2p_tree_pull() - remove a function, and those below it
- * @tree: the tree
- * @row: row of the function
- *
- * Context: Process.
- */
+/* Remove a function, and those below it. @row: row of the function. */
 void p2p_tree_pull(struct p2p_tree *tree, int row)
 {
 	pci_stop_and_remove_bus_device_locked(tree->pdev[row]);
@@ -384,13 +368,9 @@ void p2p_tree_pull(struct p2p_tree *tree, int row)
 }
 EXPORT_SYMBOL_GPL(p2p_tree_pull);
 
-/**
- * p2p_tree_set_acs() - write a function's ACS control
- * @tree: the tree
- * @row: row of the function; nothing is done if it has no ACS
- * @acs: bits, PCI_ACS_*
- *
- * Context: Process.
+/*
+ * Write a function's ACS control. @row: row of the function; nothing is done if it has no ACS.
+ * @acs: bits, PCI_ACS_*.
  */
 void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs)
 {
@@ -401,14 +381,9 @@ void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs)
 }
 EXPORT_SYMBOL_GPL(p2p_tree_set_acs);
 
-/**
- * p2p_tree_provide() - make a function a provider of the memory of its BAR 0
- * @test: the case
- * @tree: the tree
- * @row: row of the function
- * @publish: publish the memory
- *
- * Context: Process.
+/*
+ * Make a function a provider of the memory of its BAR 0. @row: row of the function. @publish:
+ * publish the memory.
  */
 void p2p_tree_provide(struct kunit *test, struct p2p_tree *tree, int row, bool publish)
 {
@@ -420,11 +395,9 @@ EXPORT_SYMBOL_GPL(p2p_tree_provide);
 
 /* --- provider and processor ---------------------------------------------------- */
 
-/**
- * p2p_tree_own() - whether kverbs_p2pdma manages providers' memory itself
- *
- * Context: Process.
- * Return: true if it does, false if the kernel's p2pdma code does.
+/*
+ * Whether kverbs_p2pdma manages providers' memory itself. Returns true if it does, false if the
+ * kernel's p2pdma code does.
  */
 bool p2p_tree_own(void)
 {
@@ -451,12 +424,8 @@ static void restore_cpu(void *unused)
 	real_cpu.saved = false;
 }
 
-/**
- * p2p_tree_amd() - override vendor and family of CPU 0
- * @test: the case, at the end of which they are restored
- * @family: AMD processor family; 0 for an Intel processor
- *
- * Context: Process.
+/*
+ * Override vendor and family of CPU 0. @family: AMD processor family; 0 for an Intel processor.
  */
 void p2p_tree_amd(struct kunit *test, u8 family)
 {
