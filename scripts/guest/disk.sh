@@ -3,6 +3,7 @@
 #
 # Functions for guests: a disk over RDMA at DISK_HOST, by nvmet-rdma and nvme-rdma, which are
 # loaded. A link-local address goes by one name where it is, DISK_AT, and by another elsewhere.
+# read_disk and disk_goes want hosts.sh, too.
 
 DISK_HOST=10.0.0.1
 DISK_AT=
@@ -38,6 +39,21 @@ disk_holds() {
 		dd if=/tmp/pattern of="$1" bs=1M conv=fsync 2>/dev/null &&
 		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern "$1" &&
 		cmp /tmp/pattern /tmp/disk
+}
+
+# read_disk <disk> <HCA> [<file>]: $reader copies the disk there, and the HCA sends for it by now.
+read_disk() {
+	before=$(packets "$2")
+	dd if="$1" of="${3:-/dev/null}" bs=16k iflag=direct 2>/dev/null &
+	reader=$!
+	retry 400 packets_beyond $((before + 50)) "$2"
+}
+
+# disk_goes <disk> <HCA>: the initiator's HCA goes under reads, which end, and takes its disk along.
+disk_goes() {
+	read_disk "$1" "$2" && echo 0 >"$CONFIG/$2/enable" || return 1
+	wait $reader
+	retry 200 is_gone "$1"
 }
 
 nvme_connect() {

@@ -41,6 +41,11 @@ retry() {
 	done
 }
 
+# is_gone <path>
+is_gone() {
+	[ ! -e "$1" ]
+}
+
 # add_dummy <name> [<address>/<bits>]: a network device of nobody's, up. It may be there already.
 add_dummy() {
 	ip link add "$1" type dummy 2>/dev/null

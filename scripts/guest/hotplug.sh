@@ -475,13 +475,9 @@ device() {
 	put "$1" "$HOTPLUG/device"
 }
 
-is_gone() {
-	[ ! -e "/sys/class/infiniband/$1" ]
-}
-
 # kverbs_hotplug's device goes by itself; afterwards its name is free.
 went() {
-	soon is_gone hotplug0 && device off
+	soon is_gone /sys/class/infiniband/hotplug0 && device off
 }
 
 # Checks that these processes exist and are blocked in the kernel.
@@ -519,7 +515,7 @@ unplug_in_add() {
 	adder=$!
 	soon gate_waits add || return 1
 	off_held emu0 &
-	held add $adder $! && is_gone emu0 && gate off && on emu0
+	held add $adder $! && is_gone /sys/class/infiniband/emu0 && gate off && on emu0
 }
 
 # ib_unregister_device() while ib_register_device() is running.
@@ -559,7 +555,7 @@ unplug_in_remove() {
 	remover=$!
 	soon gate_waits remove || return 1
 	off_held emu0 &
-	held remove $remover $! && is_gone emu0 && on emu0
+	held remove $remover $! && is_gone /sys/class/infiniband/emu0 && on emu0
 }
 
 # The other way round: the client is unloaded while the device goes.
@@ -569,7 +565,7 @@ unload_in_remove() {
 	unplug=$!
 	soon gate_waits remove || return 1
 	gate off &
-	held remove $unplug $! && is_gone emu0 && on emu0
+	held remove $unplug $! && is_gone /sys/class/infiniband/emu0 && on emu0
 }
 
 unplug_in_event() {
@@ -577,7 +573,7 @@ unplug_in_event() {
 	put down $CONFIG/emu0/port1/state
 	soon gate_waits event || return 1
 	off_held emu0 &
-	held event $! && is_gone emu0 && gate off &&
+	held event $! && is_gone /sys/class/infiniband/emu0 && gate off &&
 		put active $CONFIG/emu0/port1/state && on emu0
 }
 

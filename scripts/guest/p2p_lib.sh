@@ -33,13 +33,9 @@ provide() {
 	done
 }
 
-# is_there <address>, is_gone <address>
+# is_there <address>
 is_there() {
 	[ -e "$PCI/devices/$1" ]
-}
-
-is_gone() {
-	[ ! -e "$PCI/devices/$1" ]
 }
 
 # soon command...: retries for up to 30 s, as the events that it depends on take time.

@@ -19,7 +19,7 @@ place_goes() {
 	mkdir $CONFIG/placed && echo "$hca0" >$CONFIG/placed/pci &&
 		echo 1 >$CONFIG/placed/enable && [ -e /sys/class/infiniband/placed ] &&
 		! echo >$CONFIG/placed/pci &&
-		echo 1 >"$PCI/devices/$hca0/remove" && is_gone "$hca0" &&
+		echo 1 >"$PCI/devices/$hca0/remove" && is_gone "$PCI/devices/$hca0" &&
 		[ "$(cat $CONFIG/placed/enable)" = 0 ] &&
 		[ ! -e /sys/class/infiniband/placed ] &&
 		! echo 1 >$CONFIG/placed/enable &&

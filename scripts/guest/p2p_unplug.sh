@@ -81,7 +81,7 @@ running=$!
 usleep 500000
 check "a run is under way" kill -0 $running
 unplug nvme0 "$nvme0"
-check "the provider is unplugged during a run" soon is_gone "$nvme0"
+check "the provider is unplugged during a run" soon is_gone "$PCI/devices/$nvme0"
 check "the run has ended with an error" failed $running
 check "the session has nothing any more" session_fails 19 run
 session_close
@@ -101,7 +101,7 @@ check "nobody else gets any" gives_none provider="$iv0"
 check "the unplugging waits" waits "$iv0" $$
 [ -z "$SAYS" ] || check "the log tells for what" soon says_so "$iv0"
 session_close
-check "it ends when the memory is freed" soon is_gone "$iv0"
+check "it ends when the memory is freed" soon is_gone "$PCI/devices/$iv0"
 
 # Likewise the unbinding of its driver. The process that waits must not have the
 # session's file open.
@@ -128,7 +128,7 @@ check "the driver lets it go" soon waits "$pair1" $removing
 check "its memory is there, too" keeps_memory
 session_close
 check "the removal ends when the memory is freed" wait $removing
-check "the device is gone" soon is_gone "$pair1"
+check "the device is gone" soon is_gone "$PCI/devices/$pair1"
 echo 1 >"$PCI"/rescan
 check "it is found again" soon is_there "$pair1"
 
@@ -149,7 +149,7 @@ running=$!
 usleep 500000
 check "another run is under way" kill -0 $running
 unplug edu0 "$edu0"
-check "the engine is unplugged during a run" soon is_gone "$edu0"
+check "the engine is unplugged during a run" soon is_gone "$PCI/devices/$edu0"
 check "that run has ended with an error" failed $running
 check "the session finds no engine" session_fails 19 run
 session_close

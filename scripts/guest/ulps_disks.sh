@@ -47,18 +47,8 @@ srp_connects() {
 	load_ulp ib_srp && srp_login && retry 200 [ -b /dev/sda ]
 }
 
-is_gone() {
-	[ ! -e "$1" ]
-}
-
-# The initiator's HCA goes under reads, which fail, and takes its disk along.
 srp_device_goes() {
-	before=$(packets)
-	dd if=/dev/sda of=/dev/null bs=64k count=100000 iflag=direct 2>/dev/null &
-	reader=$!
-	retry 200 packets_beyond $((before + 50)) && echo 0 >$CONFIG/emu1/enable || return 1
-	wait $reader
-	retry 200 is_gone /dev/sda && there sh -c "echo 1 >$CONFIG/emu1/enable" &&
+	disk_goes /dev/sda emu1 && there sh -c "echo 1 >$CONFIG/emu1/enable" &&
 		retry 100 [ -e $IB/emu1 ] && srp_login && retry 200 [ -b /dev/sda ] &&
 		disk_holds /dev/sda
 }
@@ -81,11 +71,8 @@ rnbd_connects() {
 
 # The client's HCA goes under reads, and its path is closed: somebody must open it again.
 rnbd_device_goes() {
-	before=$(packets emu2)
-	dd if=/dev/rnbd0 of=/dev/null bs=16k iflag=direct 2>/dev/null &
-	reader=$!
-	retry 400 packets_beyond $((before + 50)) emu2 && echo 0 >$CONFIG/emu2/enable &&
-		[ ! -e $IB/emu2 ] && echo 1 >$CONFIG/emu2/enable || return 1
+	read_disk /dev/rnbd0 emu2 && echo 0 >$CONFIG/emu2/enable &&
+		is_gone $IB/emu2 && echo 1 >$CONFIG/emu2/enable || return 1
 	wait $reader
 	retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
 }
@@ -111,14 +98,8 @@ nvme_connects() {
 	load_ulp nvmet-rdma && load_ulp nvme-rdma && target_up && nvme_connect
 }
 
-# The host's HCA goes under reads, and takes its controller and disk along.
 nvme_device_goes() {
-	before=$(packets emu2)
-	dd if=/dev/nvme0n1 of=/dev/null bs=16k count=100000 iflag=direct 2>/dev/null &
-	reader=$!
-	retry 400 packets_beyond $((before + 50)) emu2 && echo 0 >$CONFIG/emu2/enable || return 1
-	wait $reader
-	retry 200 is_gone /dev/nvme0n1 && echo 1 >$CONFIG/emu2/enable && retry 100 nvme_connect &&
+	disk_goes /dev/nvme0n1 emu2 && echo 1 >$CONFIG/emu2/enable && retry 100 nvme_connect &&
 		disk_holds /dev/nvme0n1
 }
 
@@ -126,11 +107,8 @@ nvme_device_goes() {
 # give up. The target does not listen then, and its port can go without what lockdep complains of
 # otherwise: see ulps.rst.
 nvme_target_goes() {
-	before=$(packets emu2)
-	dd if=/dev/nvme0n1 of=/dev/null bs=16k count=100000 iflag=direct 2>/dev/null &
-	reader=$!
-	retry 400 packets_beyond $((before + 50)) emu2 && echo 0 >$CONFIG/emu3/enable &&
-		[ ! -e $IB/emu3 ] && retry 200 nvme_is connecting &&
+	read_disk /dev/nvme0n1 emu2 && echo 0 >$CONFIG/emu3/enable &&
+		is_gone $IB/emu3 && retry 200 nvme_is connecting &&
 		echo 1 >/sys/class/nvme/nvme0/delete_controller || return 1
 	wait $reader
 	retry 200 is_gone /dev/nvme0n1

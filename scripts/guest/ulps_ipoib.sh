@@ -102,10 +102,6 @@ traffic_ends() {
 	ignore_pings 0
 }
 
-is_gone() {
-	[ ! -e "$1" ]
-}
-
 # The network device of the other host goes with its device.
 device_goes() {
 	traffic emu1 && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && traffic_ends &&

@@ -50,20 +50,13 @@ initiator_is_up() {
 	retry 100 node -I iser -o new && node --login && retry 200 [ -b /dev/sda ]
 }
 
-is_gone() {
-	[ ! -e "$1" ]
-}
-
 # The target's device goes under reads, which wait until it is back and iscsid has connected
 # again. With the initiator's, its SCSI host would go from sysfs, which is a child of the device
 # that emu0 is on: reads go on, but iscsiadm does not find the session any more.
 device_goes() {
 	echo 3 >/proc/sys/vm/drop_caches
-	before=$(packets emu0)
-	dd if=/dev/sda of=/tmp/read bs=16k iflag=direct 2>/dev/null &
-	reader=$!
-	retry 400 packets_beyond $((before + 50)) emu0 && echo 0 >$CONFIG/emu1/enable &&
-		[ ! -e $IB/emu1 ] && echo 1 >$CONFIG/emu1/enable || return 1
+	read_disk /dev/sda emu0 /tmp/read && echo 0 >$CONFIG/emu1/enable &&
+		is_gone $IB/emu1 && echo 1 >$CONFIG/emu1/enable || return 1
 	wait $reader && cmp /tmp/read /tmp/disk && disk_holds /dev/sda
 }
 

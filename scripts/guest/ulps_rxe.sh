@@ -54,21 +54,17 @@ ended_by_removal() {
 	dmesg | grep -qE '1000000000 messages to .* and back: -(5|103)$'
 }
 
-is_gone() {
-	[ ! -e "$IB/$1" ]
-}
-
 # rdma_rxe removes its devices when their network devices go, a little later.
 netdev_goes() {
 	before=$(sent rxe0)
 	insmod /modules/kverbs_echo_client.ko to="$(address veth0)%end0" rounds=1000000000 2>/dev/null &
 	client=$!
 	retry 400 sent_beyond $((before + 100)) && ip link del end0 || return 1
-	! wait $client && ended_by_removal && retry 100 is_gone rxe0 && retry 100 is_gone rxe1
+	! wait $client && ended_by_removal && retry 100 is_gone $IB/rxe0 && retry 100 is_gone $IB/rxe1
 }
 
 driver_goes() {
-	unload rdma_rxe && is_gone rxe0 && is_gone rxe1
+	unload rdma_rxe && is_gone $IB/rxe0 && is_gone $IB/rxe1
 }
 
 insert || exit 1

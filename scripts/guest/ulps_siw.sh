@@ -42,16 +42,12 @@ sent_beyond() {
 	[ "$(sent)" -gt "$1" ]
 }
 
-is_gone() {
-	[ ! -e "$IB/$1" ]
-}
-
 # The host's device goes under reads, and takes its controller and disk along.
 device_goes() {
 	before=$(sent)
 	dd if=/dev/nvme0n1 of=/dev/null bs=16k count=100000 iflag=direct 2>/dev/null &
 	reader=$!
-	retry 400 sent_beyond $((before + 200000)) && rdma link delete siw0 && is_gone siw0 || return 1
+	retry 400 sent_beyond $((before + 200000)) && rdma link delete siw0 && is_gone $IB/siw0 || return 1
 	wait $reader
 	retry 200 [ ! -e /dev/nvme0n1 ]
 }
@@ -59,11 +55,11 @@ device_goes() {
 # siw removes its devices when their network devices go, a little later; the target's listener goes
 # with its own.
 netdev_goes() {
-	ip link del end0 && retry 100 is_gone siw1 && target_down && unload nvme-rdma nvmet-rdma
+	ip link del end0 && retry 100 is_gone $IB/siw1 && target_down && unload nvme-rdma nvmet-rdma
 }
 
 driver_goes() {
-	unload siw && is_gone siw0 && is_gone siw1
+	unload siw && is_gone $IB/siw0 && is_gone $IB/siw1
 }
 
 insert || exit 1

@@ -46,18 +46,8 @@ connects() {
 	login && retry 200 [ -b /dev/sda ]
 }
 
-is_gone() {
-	[ ! -e "$1" ]
-}
-
-# The initiator's HCA goes under reads, which fail, and takes its disk along.
 device_goes() {
-	before=$(packets)
-	dd if=/dev/sda of=/dev/null bs=64k count=100000 iflag=direct 2>/dev/null &
-	reader=$!
-	retry 200 packets_beyond $((before + 50)) && echo 0 >$CONFIG/emu1/enable || return 1
-	wait $reader
-	retry 200 is_gone /dev/sda && echo 1 >$CONFIG/emu1/enable &&
+	disk_goes /dev/sda emu1 && echo 1 >$CONFIG/emu1/enable &&
 		retry 100 [ -e /sys/class/infiniband_srp/srp-emu1-1 ] && login &&
 		retry 200 [ -b /dev/sda ] && disk_holds /dev/sda
 }
