@@ -7,6 +7,12 @@
 
 #include "contract/things.h"
 
+#define UNMAKES(name, call)							\
+static void name(struct things *t)						\
+{										\
+	call;									\
+}
+
 noinline int thing_make_pd(struct things *t)
 {
 	t->own_pd = CONTRACT_CALL(ib_alloc_pd(t->m->ibdev, 0));
@@ -26,10 +32,7 @@ noinline int thing_make_cq(struct things *t)
 	return PTR_ERR_OR_ZERO(t->own_cq);
 }
 
-static void unmake_cq(struct things *t)
-{
-	ib_destroy_cq(t->own_cq);
-}
+UNMAKES(unmake_cq, ib_destroy_cq(t->own_cq))
 
 static noinline int make_polled_cq(struct things *t)
 {
@@ -37,10 +40,7 @@ static noinline int make_polled_cq(struct things *t)
 	return PTR_ERR_OR_ZERO(t->own_cq);
 }
 
-static void unmake_polled_cq(struct things *t)
-{
-	ib_free_cq(t->own_cq);
-}
+UNMAKES(unmake_polled_cq, ib_free_cq(t->own_cq))
 
 noinline int thing_make_qp(struct things *t)
 {
@@ -51,10 +51,7 @@ noinline int thing_make_qp(struct things *t)
 	return PTR_ERR_OR_ZERO(t->qps[0]);
 }
 
-static void unmake_qp(struct things *t)
-{
-	ib_destroy_qp(t->qps[0]);
-}
+UNMAKES(unmake_qp, ib_destroy_qp(t->qps[0]))
 
 static noinline int make_srq(struct things *t)
 {
@@ -64,10 +61,7 @@ static noinline int make_srq(struct things *t)
 	return PTR_ERR_OR_ZERO(t->srq);
 }
 
-static void unmake_srq(struct things *t)
-{
-	ib_destroy_srq(t->srq);
-}
+UNMAKES(unmake_srq, ib_destroy_srq(t->srq))
 
 noinline int thing_make_mr(struct things *t)
 {
@@ -86,10 +80,7 @@ static noinline int make_mw(struct things *t)
 	return PTR_ERR_OR_ZERO(t->mw);
 }
 
-static void unmake_mw(struct things *t)
-{
-	ib_dealloc_mw(t->mw);
-}
+UNMAKES(unmake_mw, ib_dealloc_mw(t->mw))
 
 static noinline int make_fmr(struct things *t)
 {
@@ -99,10 +90,7 @@ static noinline int make_fmr(struct things *t)
 	return PTR_ERR_OR_ZERO(t->fmr);
 }
 
-static void unmake_fmr(struct things *t)
-{
-	ib_dealloc_fmr(t->fmr);
-}
+UNMAKES(unmake_fmr, ib_dealloc_fmr(t->fmr))
 
 static noinline int make_ah(struct things *t)
 {
@@ -113,10 +101,7 @@ static noinline int make_ah(struct things *t)
 	return PTR_ERR_OR_ZERO(t->ah);
 }
 
-static void unmake_ah(struct things *t)
-{
-	rdma_destroy_ah(t->ah, 0);
-}
+UNMAKES(unmake_ah, rdma_destroy_ah(t->ah, 0))
 
 noinline int thing_make_ca(struct things *t)
 {
@@ -159,10 +144,7 @@ static noinline int make_share(struct things *t)
 	return PTR_ERR_OR_ZERO(t->shared);
 }
 
-static void unmake_share(struct things *t)
-{
-	ib_cq_pool_put(t->shared, 8);
-}
+UNMAKES(unmake_share, ib_cq_pool_put(t->shared, 8))
 
 /* References to GID attributes, taken by each call that takes one. */
 
@@ -231,10 +213,7 @@ static noinline int make_path(struct things *t)
 	return 0;
 }
 
-static void unmake_path(struct things *t)
-{
-	rdma_destroy_ah_attr(&t->path);
-}
+UNMAKES(unmake_path, rdma_destroy_ah_attr(&t->path))
 
 static noinline int copy_path(struct things *t)
 {

@@ -40,16 +40,22 @@ static int keep(struct bench *b, void *object)
 	return PTR_ERR_OR_ZERO(object);
 }
 
-static int make_pd(struct bench *b)
-{
-	return keep(b, ib_alloc_pd(b->r->a.ibdev, 0));
+/* How a victim makes its call, or undoes it by a call that cannot fail. */
+#define CALLS(name, call)							\
+static int name(struct bench *b)						\
+{										\
+	return call;								\
 }
 
-static int unmake_pd(struct bench *b)
-{
-	ib_dealloc_pd(b->object);
-	return 0;
+#define CALLS_VOID(name, call)							\
+static int name(struct bench *b)						\
+{										\
+	call;									\
+	return 0;								\
 }
+
+CALLS(make_pd, keep(b, ib_alloc_pd(b->r->a.ibdev, 0)))
+CALLS_VOID(unmake_pd, ib_dealloc_pd(b->object))
 
 static int make_cq(struct bench *b)
 {
@@ -58,11 +64,7 @@ static int make_cq(struct bench *b)
 	return keep(b, ib_create_cq(b->r->a.ibdev, NULL, NULL, NULL, &attr));
 }
 
-static int unmake_cq(struct bench *b)
-{
-	ib_destroy_cq(b->object);
-	return 0;
-}
+CALLS_VOID(unmake_cq, ib_destroy_cq(b->object))
 
 static int make_qp(struct bench *b)
 {
@@ -73,10 +75,7 @@ static int make_qp(struct bench *b)
 	return keep(b, ib_create_qp(b->r->a.pd, &init));
 }
 
-static int unmake_qp(struct bench *b)
-{
-	return ib_destroy_qp(b->object);
-}
+CALLS(unmake_qp, ib_destroy_qp(b->object))
 
 static int make_srq(struct bench *b)
 {
@@ -88,37 +87,13 @@ static int make_srq(struct bench *b)
 	return keep(b, ib_create_srq(b->r->a.pd, &init));
 }
 
-static int unmake_srq(struct bench *b)
-{
-	ib_destroy_srq(b->object);
-	return 0;
-}
-
-static int make_mr(struct bench *b)
-{
-	return keep(b, ib_alloc_mr(b->r->a.pd, IB_MR_TYPE_MEM_REG, 64));
-}
-
-static int make_user_mr(struct bench *b)
-{
-	return keep(b, ib_reg_user_mr(b->r->a.pd, b->addr, USER_LEN, b->addr,
-				      IB_ACCESS_LOCAL_WRITE));
-}
-
-static int unmake_mr(struct bench *b)
-{
-	return ib_dereg_mr(b->object);
-}
-
-static int make_mw(struct bench *b)
-{
-	return keep(b, ib_alloc_mw(b->r->a.pd, IB_MW_TYPE_2));
-}
-
-static int unmake_mw(struct bench *b)
-{
-	return ib_dealloc_mw(b->object);
-}
+CALLS_VOID(unmake_srq, ib_destroy_srq(b->object))
+CALLS(make_mr, keep(b, ib_alloc_mr(b->r->a.pd, IB_MR_TYPE_MEM_REG, 64)))
+CALLS(make_user_mr,
+      keep(b, ib_reg_user_mr(b->r->a.pd, b->addr, USER_LEN, b->addr, IB_ACCESS_LOCAL_WRITE)))
+CALLS(unmake_mr, ib_dereg_mr(b->object))
+CALLS(make_mw, keep(b, ib_alloc_mw(b->r->a.pd, IB_MW_TYPE_2)))
+CALLS(unmake_mw, ib_dealloc_mw(b->object))
 
 static int make_fmr(struct bench *b)
 {
@@ -127,10 +102,7 @@ static int make_fmr(struct bench *b)
 	return keep(b, ib_alloc_fmr(b->r->a.pd, 0, &attr));
 }
 
-static int unmake_fmr(struct bench *b)
-{
-	return ib_dealloc_fmr(b->object);
-}
+CALLS(unmake_fmr, ib_dealloc_fmr(b->object))
 
 static int make_ah(struct bench *b)
 {
@@ -140,21 +112,9 @@ static int make_ah(struct bench *b)
 	return keep(b, rdma_create_ah(b->r->a.pd, &attr, RDMA_CREATE_AH_SLEEPABLE));
 }
 
-static int unmake_ah(struct bench *b)
-{
-	rdma_destroy_ah(b->object, RDMA_DESTROY_AH_SLEEPABLE);
-	return 0;
-}
-
-static int resize_cq(struct bench *b)
-{
-	return ib_resize_cq(b->cq, CQ_MORE);
-}
-
-static int resize_cq_back(struct bench *b)
-{
-	return ib_resize_cq(b->cq, CQ_SIZE);
-}
+CALLS_VOID(unmake_ah, rdma_destroy_ah(b->object, RDMA_DESTROY_AH_SLEEPABLE))
+CALLS(resize_cq, ib_resize_cq(b->cq, CQ_MORE))
+CALLS(resize_cq_back, ib_resize_cq(b->cq, CQ_SIZE))
 
 static int set_srq_size(struct bench *b, u32 max_wr)
 {
@@ -163,15 +123,8 @@ static int set_srq_size(struct bench *b, u32 max_wr)
 	return ib_modify_srq(b->srq, &attr, IB_SRQ_MAX_WR);
 }
 
-static int resize_srq(struct bench *b)
-{
-	return set_srq_size(b, SRQ_MORE);
-}
-
-static int resize_srq_back(struct bench *b)
-{
-	return set_srq_size(b, SRQ_SIZE);
-}
+CALLS(resize_srq, set_srq_size(b, SRQ_MORE))
+CALLS(resize_srq_back, set_srq_size(b, SRQ_SIZE))
 
 static const union ib_gid group = { .raw = { 0xff, 0x12, [15] = 9 } };
 

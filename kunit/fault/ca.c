@@ -46,12 +46,7 @@ static int make_open(void *arg)
 	return ret;
 }
 
-static void unmake_open(void *arg)
-{
-	struct target *t = arg;
-
-	ca_rig_close(t->m->ibdev, t->handle);
-}
+UNMAKES(unmake_open, target, t, ca_rig_close(t->m->ibdev, t->handle))
 
 static int make_pd(void *arg)
 {
@@ -63,12 +58,7 @@ static int make_pd(void *arg)
 	return ret;
 }
 
-static void unmake_pd(void *arg)
-{
-	struct target *t = arg;
-
-	ca_rig_dealloc(t->m->ibdev, t->h, t->object);
-}
+UNMAKES(unmake_pd, target, t, ca_rig_dealloc(t->m->ibdev, t->h, t->object))
 
 static int make_mr(void *arg)
 {
@@ -84,12 +74,7 @@ static int make_mr(void *arg)
 	return min_t(ssize_t, ret, 0);
 }
 
-static void unmake_mr(void *arg)
-{
-	struct target *t = arg;
-
-	ca_rig_dereg(t->m->ibdev, t->h, t->object);
-}
+UNMAKES(unmake_mr, target, t, ca_rig_dereg(t->m->ibdev, t->h, t->object))
 
 static int answered(struct target *t, struct ib_ca_request *req)
 {
@@ -98,19 +83,9 @@ static int answered(struct target *t, struct ib_ca_request *req)
 	return min_t(ssize_t, ib_ca_call(t->m->ibdev, req), 0);
 }
 
-static int make_list(void *arg)
-{
-	struct target *t = arg;
-
-	return answered(t, &CA_REQ(LIST, .handle = t->h));
-}
-
-static int make_fresh(void *arg)
-{
-	struct target *t = arg;
-
-	return answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH));
-}
+MAKES(make_list, target, t, answered(t, &CA_REQ(LIST, .handle = t->h)))
+MAKES(make_fresh, target, t,
+      answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH)))
 
 static void unmake_nothing(void *arg)
 {

@@ -46,34 +46,14 @@ struct target {
 	size_t size;			/* size of the memory, in bytes */
 };
 
-#define KEEP(t, member, call)						\
-({									\
-	typeof((t)->member) _obj = (call);				\
-	int _err = PTR_ERR_OR_ZERO(_obj);				\
-									\
-	(t)->member = _err ? NULL : _obj;				\
-	_err;								\
-})
-
 static void unmake_nothing(void *arg)
 {
 }
 
 /* --- objects ----------------------------------------------------------------- */
 
-static int make_cq(void *arg)
-{
-	struct target *t = arg;
-
-	return KEEP(t, cq, ib_alloc_cq_any(t->m->ibdev, NULL, 32, IB_POLL_SOFTIRQ));
-}
-
-static void unmake_cq(void *arg)
-{
-	struct target *t = arg;
-
-	ib_free_cq(t->cq);
-}
+MAKES(make_cq, target, t, KEEP(t, cq, ib_alloc_cq_any(t->m->ibdev, NULL, 32, IB_POLL_SOFTIRQ)))
+UNMAKES(unmake_cq, target, t, ib_free_cq(t->cq))
 
 static void completion_queue_of_any_vector(struct kunit *test)
 {
@@ -97,19 +77,8 @@ static int map_mr_sg_pi(struct ib_mr *mr, struct scatterlist *data_sg, int data_
 	return 0;
 }
 
-static int make_mr(void *arg)
-{
-	struct target *t = arg;
-
-	return KEEP(t, mr, ib_alloc_mr_integrity(t->pd, 4, 4));
-}
-
-static void unmake_mr(void *arg)
-{
-	struct target *t = arg;
-
-	ib_dereg_mr(t->mr);
-}
+MAKES(make_mr, target, t, KEEP(t, mr, ib_alloc_mr_integrity(t->pd, 4, 4)))
+UNMAKES(unmake_mr, target, t, ib_dereg_mr(t->mr))
 
 static void region_with_protection(struct kunit *test)
 {
@@ -133,12 +102,7 @@ static int make_ah(void *arg)
 	return KEEP(t, ah, ib_create_ah_from_wc(t->pd, &wc, NULL, 1));
 }
 
-static void unmake_ah(void *arg)
-{
-	struct target *t = arg;
-
-	rdma_destroy_ah(t->ah, 0);
-}
+UNMAKES(unmake_ah, target, t, rdma_destroy_ah(t->ah, 0))
 
 static void address_of_a_sender(struct kunit *test)
 {
@@ -164,12 +128,7 @@ static int make_name(void *arg)
 	return ret;
 }
 
-static void unmake_name(void *arg)
-{
-	struct target *t = arg;
-
-	ib_device_rename(t->m->ibdev, "kvtm_a");
-}
+UNMAKES(unmake_name, target, t, ib_device_rename(t->m->ibdev, "kvtm_a"))
 
 static void name_of_a_device(struct kunit *test)
 {
@@ -200,12 +159,7 @@ static int make_bound(void *arg)
 	return ret;
 }
 
-static void unmake_bound(void *arg)
-{
-	struct target *t = arg;
-
-	ib_dealloc_device(t->ibdev);
-}
+UNMAKES(unmake_bound, target, t, ib_dealloc_device(t->ibdev))
 
 /* A leaked reference on the network device would keep the case from ending. */
 static void network_device_of_a_port(struct kunit *test)
@@ -369,12 +323,7 @@ static int make_stats(void *arg)
 	return t->stats ? 0 : -ENOMEM;
 }
 
-static void unmake_stats(void *arg)
-{
-	struct target *t = arg;
-
-	rdma_free_hw_stats_struct(t->stats);
-}
+UNMAKES(unmake_stats, target, t, rdma_free_hw_stats_struct(t->stats))
 
 static void counters_of_a_driver(struct kunit *test)
 {
@@ -395,12 +344,7 @@ static void target_up(struct kunit *test, struct target *t)
 	t->m = mock_up_umem(test, "kvtm_a");
 }
 
-static int make_umem(void *arg)
-{
-	struct target *t = arg;
-
-	return KEEP(t, umem, ib_umem_get(t->m->ibdev, t->addr, t->size, ACCESS));
-}
+MAKES(make_umem, target, t, KEEP(t, umem, ib_umem_get(t->m->ibdev, t->addr, t->size, ACCESS)))
 
 static int make_peer_umem(void *arg)
 {
@@ -485,26 +429,9 @@ static int make_pinned(void *arg)
 	return 0;
 }
 
-static void unmake_dmabuf(void *arg)
-{
-	struct target *t = arg;
-
-	ib_umem_dmabuf_release(to_ib_umem_dmabuf(t->umem));
-}
-
-static int make_mapped(void *arg)
-{
-	struct target *t = arg;
-
-	return dmabuf_rig_map_pages(to_ib_umem_dmabuf(t->umem));
-}
-
-static void unmake_mapped(void *arg)
-{
-	struct target *t = arg;
-
-	dmabuf_rig_unmap_pages(to_ib_umem_dmabuf(t->umem));
-}
+UNMAKES(unmake_dmabuf, target, t, ib_umem_dmabuf_release(to_ib_umem_dmabuf(t->umem)))
+MAKES(make_mapped, target, t, dmabuf_rig_map_pages(to_ib_umem_dmabuf(t->umem)))
+UNMAKES(unmake_mapped, target, t, dmabuf_rig_unmap_pages(to_ib_umem_dmabuf(t->umem)))
 
 static void memory_of_a_dmabuf(struct kunit *test)
 {

@@ -27,12 +27,7 @@ struct p2p_victim {
 	struct scatterlist *sgl;	/* scatter list that a call has allocated */
 };
 
-static void victim_end(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	pci_p2pdma_client_list_free(&v->clients);
-}
+UNMAKES(victim_end, p2p_victim, v, pci_p2pdma_client_list_free(&v->clients))
 
 static struct p2p_victim *victim_new(struct kunit *test)
 {
@@ -68,19 +63,8 @@ static void spare_begin(struct kunit *test)
 }
 
 /* References on the PCI device: kmemleak cannot find a leak, as the bus has a pointer, too. */
-static int count_references(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	return kref_read(&v->pdev->dev.kobj.kref);
-}
-
-static int make_resource(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	return pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, 0, 0);
-}
+MAKES(count_references, p2p_victim, v, kref_read(&v->pdev->dev.kobj.kref))
+MAKES(make_resource, p2p_victim, v, pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, 0, 0))
 
 static void unmake_resource(void *arg)
 {
@@ -106,12 +90,7 @@ static void memory_of_a_device(struct kunit *test)
 	sweep(test, mock_new(test), &victim_resource, v);
 }
 
-static int make_part(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	return pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, SZ_2M, SZ_2M);
-}
+MAKES(make_part, p2p_victim, v, pci_p2pdma_add_resource(v->pdev, P2P_RIG_BAR, SZ_2M, SZ_2M))
 
 static void unmake_part(void *arg)
 {
@@ -146,12 +125,7 @@ static int make_sgl(void *arg)
 	return v->sgl ? 0 : -ENOMEM;
 }
 
-static void unmake_sgl(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	pci_p2pmem_free_sgl(v->pdev, v->sgl);
-}
+UNMAKES(unmake_sgl, p2p_victim, v, pci_p2pmem_free_sgl(v->pdev, v->sgl))
 
 static const struct victim victim_sgl = {
 	"pci_p2pmem_alloc_sgl", make_sgl, unmake_sgl, UNDO_QUIET,
@@ -164,19 +138,8 @@ static void a_scatter_list(struct kunit *test)
 	sweep(test, mock_new(test), &victim_sgl, victim_new(test));
 }
 
-static int make_client(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	return pci_p2pdma_add_client(&v->clients, &v->pdev->dev);
-}
-
-static void unmake_client(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	pci_p2pdma_remove_client(&v->clients, &v->pdev->dev);
-}
+MAKES(make_client, p2p_victim, v, pci_p2pdma_add_client(&v->clients, &v->pdev->dev))
+UNMAKES(unmake_client, p2p_victim, v, pci_p2pdma_remove_client(&v->clients, &v->pdev->dev))
 
 static const struct victim victim_client = {
 	"pci_p2pdma_add_client", make_client, unmake_client, UNDO_QUIET,
@@ -195,12 +158,7 @@ static void a_client(struct kunit *test)
 	sweep(test, mock_new(test), &victim_client, v);
 }
 
-static int make_assigned(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	return pci_p2pdma_assign_provider(v->pdev, &v->clients) ? 0 : -ENOMEM;
-}
+MAKES(make_assigned, p2p_victim, v, pci_p2pdma_assign_provider(v->pdev, &v->clients) ? 0 : -ENOMEM)
 
 static void unmake_assigned(void *arg)
 {
@@ -235,12 +193,7 @@ static int make_found_many(void *arg)
 	return v->found ? 0 : -ENOMEM;
 }
 
-static void unmake_found_many(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	pci_dev_put(v->found);
-}
+UNMAKES(unmake_found_many, p2p_victim, v, pci_dev_put(v->found))
 
 static int make_distance_many(void *arg)
 {
@@ -250,12 +203,8 @@ static int make_distance_many(void *arg)
 	return pci_p2pdma_distance_many(v->pdev, &dev, 1, true) < 0 ? -ENOMEM : 0;
 }
 
-static int make_distance(void *arg)
-{
-	struct p2p_victim *v = arg;
-
-	return pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0;
-}
+MAKES(make_distance, p2p_victim, v,
+      pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0)
 
 static void unmake_nothing(void *arg)
 {
@@ -417,21 +366,12 @@ static int make_region(void *arg)
 	return PTR_ERR_OR_ZERO(r->mr);
 }
 
-static void unmake_region(void *arg)
-{
-	struct p2p_region *r = arg;
-
-	WARN_ON(ib_dereg_mr(r->mr));
-}
+UNMAKES(unmake_region, p2p_region, r, WARN_ON(ib_dereg_mr(r->mr)))
 
 /* References on the provider, plus pages pinned by the process, plus users of the PD. */
-static int count_region(void *arg)
-{
-	struct p2p_region *r = arg;
-
-	return count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
-	       atomic_read(&r->end.pd->usecnt);
-}
+MAKES(count_region, p2p_region, r,
+      count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
+      atomic_read(&r->end.pd->usecnt))
 
 static const struct victim victim_region = {
 	"ib_reg_mem, p2p", make_region, unmake_region, .held = count_region,

@@ -107,19 +107,9 @@ struct part {
 
 #define ENTRIES		300
 
-static int make_part(void *arg)
-{
-	struct part *p = arg;
-
-	return peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE, (ENTRIES - 2) * PAGE_SIZE);
-}
-
-static void unmake_part(void *arg)
-{
-	struct part *p = arg;
-
-	sg_free_table(&p->table);
-}
+MAKES(make_part, part, p,
+      peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE, (ENTRIES - 2) * PAGE_SIZE))
+UNMAKES(unmake_part, part, p, sg_free_table(&p->table))
 
 static void part_of_a_list(struct kunit *test)
 {

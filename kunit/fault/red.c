@@ -123,12 +123,7 @@ static int make_in_work_and_leave(void *arg)
 
 /* --- undoing ----------------------------------------------------------------- */
 
-static void unmake_well(void *arg)
-{
-	struct patient *p = arg;
-
-	p->held--;
-}
+UNMAKES(unmake_well, patient, p, p->held--)
 
 static void unmake_whatever_fails(void *arg)
 {
@@ -171,12 +166,7 @@ static void unmake_in_work(void *arg)
 	destroy_work_on_stack(&p->work);
 }
 
-static int count_held(void *arg)
-{
-	struct patient *p = arg;
-
-	return p->held;
-}
+MAKES(count_held, patient, p, p->held)
 
 /* --- verdicts ---------------------------------------------------------------- */
 

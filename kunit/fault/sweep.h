@@ -37,6 +37,33 @@ struct victim {
 	const char *work;
 };
 
+/* Stores the object that a call returns, or NULL; yields the error. */
+#define KEEP(t, member, call)						\
+({									\
+	typeof((t)->member) _obj = (call);				\
+	int _err = PTR_ERR_OR_ZERO(_obj);				\
+									\
+	(t)->member = _err ? NULL : _obj;				\
+	_err;								\
+})
+
+/* How a victim makes its call, or undoes it: in one call, with @o, a struct @type. */
+#define MAKES(name, type, o, call)					\
+static int name(void *arg)						\
+{									\
+	struct type *o = arg;						\
+									\
+	return call;							\
+}
+
+#define UNMAKES(name, type, o, call)					\
+static void name(void *arg)						\
+{									\
+	struct type *o = arg;						\
+									\
+	call;								\
+}
+
 /**
  * enum sweep_verdict - what is wrong with a call
  * @SWEEP_GOOD: nothing

@@ -227,42 +227,10 @@ struct objects {
 	unsigned long addr;
 };
 
-#define KEEP(o, member, call)						\
-({									\
-	typeof((o)->member) _obj = (call);				\
-	int _err = PTR_ERR_OR_ZERO(_obj);				\
-									\
-	(o)->member = _err ? NULL : _obj;				\
-	_err;								\
-})
-
-static int make_pd(void *arg)
-{
-	struct objects *o = arg;
-
-	return KEEP(o, pd, ib_alloc_pd(o->m->ibdev, o->pd_flags));
-}
-
-static void unmake_pd(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_dealloc_pd(o->pd);
-}
-
-static int make_cq(void *arg)
-{
-	struct objects *o = arg;
-
-	return KEEP(o, cq, ib_alloc_cq(o->m->ibdev, NULL, 32, 0, o->ctx));
-}
-
-static void unmake_cq(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_free_cq(o->cq);
-}
+MAKES(make_pd, objects, o, KEEP(o, pd, ib_alloc_pd(o->m->ibdev, o->pd_flags)))
+UNMAKES(unmake_pd, objects, o, ib_dealloc_pd(o->pd))
+MAKES(make_cq, objects, o, KEEP(o, cq, ib_alloc_cq(o->m->ibdev, NULL, 32, 0, o->ctx)))
+UNMAKES(unmake_cq, objects, o, ib_free_cq(o->cq))
 
 static int make_user_cq(void *arg)
 {
@@ -272,12 +240,7 @@ static int make_user_cq(void *arg)
 	return KEEP(o, cq, ib_create_cq(o->m->ibdev, NULL, NULL, NULL, &attr));
 }
 
-static void unmake_user_cq(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_destroy_cq(o->cq);
-}
+UNMAKES(unmake_user_cq, objects, o, ib_destroy_cq(o->cq))
 
 static int make_qp(void *arg)
 {
@@ -288,40 +251,11 @@ static int make_qp(void *arg)
 	return KEEP(o, qp, ib_create_qp(o->pd, &init));
 }
 
-static void unmake_qp(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_destroy_qp(o->qp);
-}
-
-static int make_mr(void *arg)
-{
-	struct objects *o = arg;
-
-	return KEEP(o, mr, ib_alloc_mr(o->pd, IB_MR_TYPE_MEM_REG, 8));
-}
-
-static void unmake_mr(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_dereg_mr(o->mr);
-}
-
-static int make_mw(void *arg)
-{
-	struct objects *o = arg;
-
-	return KEEP(o, mw, ib_alloc_mw(o->pd, IB_MW_TYPE_2));
-}
-
-static void unmake_mw(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_dealloc_mw(o->mw);
-}
+UNMAKES(unmake_qp, objects, o, ib_destroy_qp(o->qp))
+MAKES(make_mr, objects, o, KEEP(o, mr, ib_alloc_mr(o->pd, IB_MR_TYPE_MEM_REG, 8)))
+UNMAKES(unmake_mr, objects, o, ib_dereg_mr(o->mr))
+MAKES(make_mw, objects, o, KEEP(o, mw, ib_alloc_mw(o->pd, IB_MW_TYPE_2)))
+UNMAKES(unmake_mw, objects, o, ib_dealloc_mw(o->mw))
 
 static int make_fmr(void *arg)
 {
@@ -331,35 +265,12 @@ static int make_fmr(void *arg)
 	return KEEP(o, fmr, ib_alloc_fmr(o->pd, 0, &attr));
 }
 
-static void unmake_fmr(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_dealloc_fmr(o->fmr);
-}
-
-static int make_user_mr(void *arg)
-{
-	struct objects *o = arg;
-
-	return KEEP(o, mr, ib_reg_user_mr(o->pd, o->addr,
-					  USER_PAGES << PAGE_SHIFT, o->addr,
-					  IB_ACCESS_LOCAL_WRITE));
-}
-
-static int make_pool(void *arg)
-{
-	struct objects *o = arg;
-
-	return ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG, 8, 0);
-}
-
-static void unmake_pool(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_mr_pool_destroy(o->qp, &o->qp->rdma_mrs);
-}
+UNMAKES(unmake_fmr, objects, o, ib_dealloc_fmr(o->fmr))
+MAKES(make_user_mr, objects, o,
+      KEEP(o, mr, ib_reg_user_mr(o->pd, o->addr, USER_PAGES << PAGE_SHIFT, o->addr,
+				 IB_ACCESS_LOCAL_WRITE)))
+MAKES(make_pool, objects, o, ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG, 8, 0))
+UNMAKES(unmake_pool, objects, o, ib_mr_pool_destroy(o->qp, &o->qp->rdma_mrs))
 
 static int make_ah(void *arg)
 {
@@ -373,12 +284,7 @@ static int make_ah(void *arg)
 	return KEEP(o, ah, rdma_create_ah(o->pd, &attr, 0));
 }
 
-static void unmake_ah(void *arg)
-{
-	struct objects *o = arg;
-
-	rdma_destroy_ah(o->ah, 0);
-}
+UNMAKES(unmake_ah, objects, o, rdma_destroy_ah(o->ah, 0))
 
 static int make_srq(void *arg)
 {
@@ -391,12 +297,7 @@ static int make_srq(void *arg)
 	return KEEP(o, srq, ib_create_srq(o->pd, &init));
 }
 
-static void unmake_srq(void *arg)
-{
-	struct objects *o = arg;
-
-	ib_destroy_srq(o->srq);
-}
+UNMAKES(unmake_srq, objects, o, ib_destroy_srq(o->srq))
 
 static const struct victim victim_pd = { "ib_alloc_pd", make_pd, unmake_pd, UNDO_QUIET };
 static const struct victim victim_cq = { "ib_alloc_cq", make_cq, unmake_cq, UNDO_QUIET };

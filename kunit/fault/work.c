@@ -43,47 +43,13 @@ static int submit(struct target *t, const struct ib_ca_request *req)
 	return min_t(ssize_t, ret, 0);
 }
 
-static int make_open(void *arg)
-{
-	struct target *t = arg;
-
-	return submit(t, &CA_REQ(OPEN, .in = t->vendor, .in_len = sizeof(t->vendor)));
-}
-
-static void unmake_open(void *arg)
-{
-	struct target *t = arg;
-
-	ca_rig_close(t->m->ibdev, t->a.req.handle);
-}
-
-static int make_pd(void *arg)
-{
-	struct target *t = arg;
-
-	return submit(t, &CA_REQ(ALLOC_PD, .handle = t->h));
-}
-
-static void unmake_pd(void *arg)
-{
-	struct target *t = arg;
-
-	ca_rig_dealloc(t->m->ibdev, t->h, t->a.req.object);
-}
-
-static int make_mr(void *arg)
-{
-	struct target *t = arg;
-
-	return submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg, .in_len = sizeof(t->reg)));
-}
-
-static void unmake_mr(void *arg)
-{
-	struct target *t = arg;
-
-	ca_rig_dereg(t->m->ibdev, t->h, t->a.req.object);
-}
+MAKES(make_open, target, t, submit(t, &CA_REQ(OPEN, .in = t->vendor, .in_len = sizeof(t->vendor))))
+UNMAKES(unmake_open, target, t, ca_rig_close(t->m->ibdev, t->a.req.handle))
+MAKES(make_pd, target, t, submit(t, &CA_REQ(ALLOC_PD, .handle = t->h)))
+UNMAKES(unmake_pd, target, t, ca_rig_dealloc(t->m->ibdev, t->h, t->a.req.object))
+MAKES(make_mr, target, t,
+      submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg, .in_len = sizeof(t->reg))))
+UNMAKES(unmake_mr, target, t, ca_rig_dereg(t->m->ibdev, t->h, t->a.req.object))
 
 static int count_pinned(void *arg)
 {
