@@ -284,9 +284,8 @@ static void memory_of_a_process_that_has_ended_is_gone(struct kunit *test)
 	struct mm_struct *mm = current->mm;
 	struct kverbs_ca_reg_mr reg;
 	struct submission s = {};
-	struct flood *f;
+	struct flood *f = flood_up(test, FLOOD);
 
-	f = flood_up(test, FLOOD);
 	/* PD 1 need not exist: the memory is looked up before the PD. */
 	reg = ca_rig_reg_of(1, addr, 1);
 	s.a = ca_async_new(test, &CA_REQ(REG_MR, .handle = f->h, .in = &reg,
@@ -330,9 +329,8 @@ static void callback_may_submit_again(struct kunit *test)
 {
 	struct chain *c = kvt_zalloc(test, sizeof(*c));
 	u64 word, count = kvt_count(CHAIN);
-	struct mock *m;
+	struct mock *m = mock_up(test, "kvtm_a");
 
-	m = mock_up(test, "kvtm_a");
 	c->ibdev = m->ibdev;
 	c->left = count;
 	init_completion(&c->over);
@@ -494,9 +492,8 @@ static void close_with_requests_in_flight_is_safe(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	u32 i, count = kvt_count(CHAIN) / 10 + 50, closed = 0, gone = 0;
 	u64 h = ca_rig_open(test, m->ibdev), word;
-	struct ca_async **a;
+	struct ca_async **a = KVT_PTR(test, kunit_kcalloc(test, count, sizeof(*a), GFP_KERNEL));
 
-	a = KVT_PTR(test, kunit_kcalloc(test, count, sizeof(*a), GFP_KERNEL));
 	for (i = 0; i < count; i++) {
 		a[i] = ca_async_new(test, i % 16 == 15 ?
 				    &CA_REQ(CLOSE, .handle = h) :

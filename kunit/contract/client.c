@@ -540,9 +540,8 @@ static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
 	struct things *t = things_in_error(test);
-	struct ib_device_ops *ops;
+	struct ib_device_ops *ops = KVT_PTR(test, kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL));
 
-	ops = KVT_PTR(test, kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL));
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	mock_log_reset(t->m);
@@ -580,9 +579,8 @@ static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 {
 	struct things *t = things_in_error(test);
-	struct ib_device_ops *ops;
+	struct ib_device_ops *ops = kvt_zalloc(test, sizeof(*ops));
 
-	ops = kvt_zalloc(test, sizeof(*ops));
 	*ops = t->m->ibdev->ops;
 	free_device(test, t);
 	contract_off(test);

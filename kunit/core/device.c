@@ -132,9 +132,8 @@ static void client_is_removed_from_each_device_when_it_goes(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct kvt_client *a, *b;
-	struct mock *m;
+	struct mock *m = mock_up(test, "kvtm_a");
 
-	m = mock_up(test, "kvtm_a");
 	mock_up(test, "kvtm_b");
 	a = kvt_client_up(test, "A", tr);
 	b = kvt_client_up(test, "B", tr);
@@ -559,9 +558,8 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	struct net_device *ndev = kvt_netdev(test);
 	struct net_device *got;
 	struct ib_device *ibdev;
-	struct mock *m;
+	struct mock *m = mock_up_eth(test, "kvtm_a", NULL);
 
-	m = mock_up_eth(test, "kvtm_a", NULL);
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);

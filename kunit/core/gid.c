@@ -100,9 +100,8 @@ static void table_is_read_at_registration(struct kunit *test)
 static void attr_tells_what_the_entry_is(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	const struct ib_gid_attr *attr;
+	const struct ib_gid_attr *attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 
-	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_PTR_EQ(test, attr->device, m->ibdev);
 	KUNIT_EXPECT_EQ(test, 1, attr->port_num);
 	KUNIT_EXPECT_EQ(test, 1, attr->index);
@@ -158,9 +157,8 @@ static void held_entry_outlives_its_deletion(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct gid_events *ev = gid_events_up(test, m);
 	union ib_gid old = m->port[1].gids[1], zero = {}, gid;
-	const struct ib_gid_attr *attr;
+	const struct ib_gid_attr *attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 
-	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 1));
 	KUNIT_EXPECT_TRUE(test, change_gid(m, ev, 1, zero));
 	KUNIT_EXPECT_EQ(test, -ENOENT, rdma_query_gid(m->ibdev, 1, 1, &gid));
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &old, IB_GID_TYPE_IB, NULL));

@@ -162,9 +162,8 @@ static void bind_that_is_not_posted_keeps_the_key(struct kunit *test)
 	struct ib_qp *qp = make_qp(test, m, pd);
 	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
 	struct ib_mw_bind bind = {};
-	u32 key;
+	u32 key = mw->rkey;
 
-	key = mw->rkey;
 	mock_fail(m, MOCK_post_send, -ENOMEM);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_bind_mw(qp, mw, &bind));
 	KUNIT_EXPECT_EQ(test, key, mw->rkey);
@@ -180,9 +179,8 @@ static void bind_call_is_for_windows_of_type_1(struct kunit *test)
 	struct ib_qp *qp = make_qp(test, m, pd);
 	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_2));
 	struct ib_mw_bind bind = {};
-	u32 key;
+	u32 key = mw->rkey;
 
-	key = mw->rkey;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_bind_mw(qp, mw, &bind));
 	KUNIT_EXPECT_EQ(test, key, mw->rkey);
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));

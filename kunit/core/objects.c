@@ -117,9 +117,8 @@ static void pd_that_the_driver_keeps_is_still_there(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, 0));
-	u32 id;
+	u32 id = pd->res.id;
 
-	id = pd->res.id;
 	mock_fail(m, MOCK_dealloc_pd, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, ib_dealloc_pd_user(pd, NULL));
 	kvt_expect_kept(test, m->ibdev, &pd->res, id);

@@ -610,9 +610,8 @@ static void done_that_slept_may_destroy_its_own_qp(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
-	struct recorder *rec;
+	struct recorder *rec = grave_dug(test, m, gr);
 
-	rec = grave_dug(test, m, gr);
 	rec->on_done = bury_own;
 	/* It is inside grave_done() now: the second completion of the batch destroys the QP. */
 	rec->expect = 2;

@@ -59,9 +59,8 @@ static void report_that_is_late_is_told_once(struct kunit *test)
 	struct ib_cq *cq = kvt_cq(test, m->ibdev, 16, IB_POLL_SOFTIRQ);
 	struct reporter r = {};
 	struct ib_qp_init_attr init;
-	struct ib_srq *srq;
+	struct ib_srq *srq = KVT_OWN(test, ib_create_srq(pd, &srq_init), kvt_end_srq);
 
-	srq = KVT_OWN(test, ib_create_srq(pd, &srq_init), kvt_end_srq);
 	kvt_qp_init(&init, cq, cq);
 	init.srq = srq;
 	init.event_handler = qp_event;

@@ -243,9 +243,8 @@ static void thread_leaves_its_cpu_and_comes_back(struct kunit *test)
 	struct recorder *rec, *late;
 	struct place p = {};
 	struct mock *m;
-	int cpu;
+	int cpu = unplug_for_the_case(test);
 
-	cpu = unplug_for_the_case(test);
 	m = mock_up(test, "kvtm_a");
 	rec = recorder_up(test, m, IB_POLL_THREAD, cpu);
 	rec->on_done = note_cpu;
@@ -275,9 +274,8 @@ static void thread_made_while_its_cpu_is_away_goes_there(struct kunit *test)
 	struct recorder *rec;
 	struct place p = {};
 	struct mock *m;
-	int cpu;
+	int cpu = unplug_for_the_case(test);
 
-	cpu = unplug_for_the_case(test);
 	m = mock_up(test, "kvtm_a");
 	KUNIT_ASSERT_EQ(test, 0, remove_cpu(cpu));
 	rec = recorder_up(test, m, IB_POLL_THREAD, cpu);

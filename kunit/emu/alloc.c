@@ -212,7 +212,6 @@ static void verb_without_memory(struct kunit *test)
 	int used, ret;
 	bool hit;
 
-	kvt_need_injection(test);
 	b->r = rig_up(test, "emu0", "emu0");
 	kvt_defer(test, bench_clear, b);
 	bench_objects(test, b);
@@ -243,4 +242,4 @@ static struct kunit_case emu_alloc_cases[] = {
 	KUNIT_CASE_PARAM(verb_without_memory, victim_gen_params),
 	{}
 };
-KVT_SUITE(emu_alloc);
+KVT_SUITE(emu_alloc, .init = kvt_need_injection);

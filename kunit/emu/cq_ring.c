@@ -299,9 +299,8 @@ static void either_told_or_notified_by_an_interrupt(struct kunit *test)
 	u64 i, rounds = kvt_count(INTERRUPTS);
 	struct interrupt in = {};
 	struct meeting m = {};
-	u32 seed;
+	u32 seed = kvt_seed(test, "completions that interrupt the arming", rounds);
 
-	seed = kvt_seed(test, "completions that interrupt the arming", rounds);
 	kvt_stay_on_first_cpu();
 	in.q = queue_new(test, QUEUE_SIZE);
 	hrtimer_init_on_stack(&in.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
@@ -765,9 +764,8 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 	struct queue *q = queue_new(test, QUEUE_SIZE);
 	struct flood f = { .q = q, .count = kvt_count(FLOOD) };
 	struct kvt_thread *t;
-	u32 state;
+	u32 state = kvt_seed(test, "completions with changing moderation", f.count);
 
-	state = kvt_seed(test, "completions with changing moderation", f.count);
 	f.seed = state;
 	q->poll = true;
 	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));

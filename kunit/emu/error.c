@@ -583,9 +583,8 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 {
 	u64 i, rounds = kvt_count(DESTROYS);
 	struct rig *r = rig_new(test, "emu0", "emu1");
-	struct hammer *h;
+	struct hammer *h = kvt_zalloc(test, sizeof(*h));
 
-	h = kvt_zalloc(test, sizeof(*h));
 	r->timeout = 1;
 	r->retry_cnt = 1;
 	h->e = &r->a;

@@ -164,9 +164,8 @@ static void resize_of_longest_srq(struct kunit *test)
 	struct lat_process *l = lat_process_new(test, 1);
 	int nr = lat_scaled(LAT_SRQ_RING), i;
 	struct emu_uring *ring;
-	struct ib_srq *srq;
+	struct ib_srq *srq = process_srq(test, l->process, l->r->b.pd, nr, LAT_SGE, &ring);
 
-	srq = process_srq(test, l->process, l->r->b.pd, nr, LAT_SGE, &ring);
 	l->r->b.srq = srq;
 	lat_process_start(test, l);
 	lat_process_fill_receives(test, ring, &l->r->b, nr, LAT_SGE, SZ_256);
@@ -262,9 +261,8 @@ static void lat_client_fill(struct kunit *test, struct lat_client *c, int nr)
 	struct ib_cq_init_attr attr = { .cqe = nr * LAT_WORK * 2 };
 	struct rig *r = rig_alloc(test);
 	struct ib_port_attr port = {};
-	struct ib_device *ibdev;
+	struct ib_device *ibdev = KVT_PTR(test, ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN));
 
-	ibdev = KVT_PTR(test, ib_device_get_by_name(NAME, RDMA_DRIVER_UNKNOWN));
 	ib_device_put(ibdev);
 	ib_set_client_data(ibdev, &c->client, c);
 	c->qp = KVT_PTR(test, kunit_kcalloc(test, nr + 1, sizeof(*c->qp), GFP_KERNEL));

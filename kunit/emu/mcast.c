@@ -426,9 +426,8 @@ static void u8_members_come_and_go_under_traffic(struct kunit *test)
 {
 	struct group *g = group_between_two(test);
 	u64 i, count = kvt_count(CHANGES);
-	struct kvt_thread *t;
+	struct kvt_thread *t = kvt_thread_start(test, kvt_other_cpu(), storm, g);
 
-	t = kvt_thread_start(test, kvt_other_cpu(), storm, g);
 	for (i = 0; i < count; i++)
 		join_and_leave(test, g);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_running(t));

@@ -137,9 +137,8 @@ static void scatter_and_gather_cut_where_they_like(struct kunit *test)
 	u32 i, pos = 0, taken;
 	struct ib_send_wr swr;
 	struct ib_wc wc;
-	u8 *all;
+	u8 *all = kvt_zalloc(test, 4100);
 
-	all = kvt_zalloc(test, 4100);
 	rig_fill(all, 4100, 11);
 	memset(r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < RIG_SGE; i++) {

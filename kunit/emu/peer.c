@@ -254,9 +254,8 @@ static long post_long_here(void *arg)
 static long post_long_elsewhere(struct rig *r, struct ib_mr *mr, struct ib_sge *to)
 {
 	struct long_post post = { r, mr, to };
-	unsigned int cpu;
+	unsigned int cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
 
-	cpu = cpumask_any_but(cpu_online_mask, raw_smp_processor_id());
 	return cpu < nr_cpu_ids ? work_on_cpu(cpu, post_long_here, &post) :
 				  post_long_here(&post);
 }

@@ -93,10 +93,8 @@ static void unmake_nothing(void *arg)
 
 static void opening(struct kunit *test)
 {
-	struct target *t;
+	struct target *t = target_up(test);
 
-	kvt_need_injection(test);
-	t = target_up(test);
 	SWEEP(test, t->m, t, "OPEN", make_open, unmake_open);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->m->wrong_ca));
 }
@@ -111,7 +109,6 @@ static void objects_of_a_handle(struct kunit *test)
 	struct target *t;
 	int i;
 
-	kvt_need_injection(test);
 	t = target_up(test);
 	t->pd = ca_rig_pd(test, t->m->ibdev, t->h);
 	for (i = 0; i < ARRAY_SIZE(victims); i++)
@@ -126,10 +123,8 @@ static void objects_of_a_handle(struct kunit *test)
 static void fresh_query(struct kunit *test)
 {
 	const struct kverbs_ca_attr *before, *now;
-	struct target *t;
+	struct target *t = target_up(test);
 
-	kvt_need_injection(test);
-	t = target_up(test);
 	before = ca_rig_attr(test, t->m->ibdev, t->h);
 	SWEEP(test, t->m, t, "QUERY_CA", make_fresh, unmake_nothing);
 	t->m->port[1].attr.lid = 0x99;
@@ -168,10 +163,8 @@ static void free_all(struct kunit *test, struct target *t)
 
 static void freeing_needs_no_memory(struct kunit *test)
 {
-	struct target *t;
+	struct target *t = target_up(test);
 
-	kvt_need_injection(test);
-	t = target_up(test);
 	t->pd = ca_rig_pd(test, t->m->ibdev, t->h);
 	KUNIT_ASSERT_EQ(test, 0, make_mr(t));
 	free_all(test, t);
@@ -187,7 +180,6 @@ static void lending_a_pd_needs_no_memory(struct kunit *test)
 	struct mock *m;
 	int fd;
 
-	kvt_need_injection(test);
 	room = ca_rig_map(test, 1);
 	m = mock_up(test, "kvtm_a");
 	fd = ca_rig_open_file("kvtm_a", O_RDWR);
@@ -209,4 +201,4 @@ static struct kunit_case fail_nth_ca_cases[] = {
 	KUNIT_CASE_PARAM(lending_a_pd_needs_no_memory, quiet_gen_params),
 	{}
 };
-KVT_SUITE(fail_nth_ca);
+KVT_SUITE(fail_nth_ca, .init = kvt_need_injection);

@@ -24,7 +24,6 @@ struct target {
 
 static void target_up(struct kunit *test, struct target *t)
 {
-	kvt_need_injection(test);
 	t->m = mock_up_umem(test, "kvtm_a");
 	t->pd = kvt_pd(test, t->m->ibdev);
 	t->client = peer_mock_up(test, 0, "kvt_gpu", PEER_CORE);
@@ -143,4 +142,4 @@ static struct kunit_case fail_nth_mem_cases[] = {
 	KUNIT_CASE(memory_of_a_dmabuf_that_moves),
 	{}
 };
-KVT_SUITE(fail_nth_mem);
+KVT_SUITE(fail_nth_mem, .init = kvt_need_injection);

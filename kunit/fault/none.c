@@ -57,7 +57,6 @@ static void queries_of_a_port(struct kunit *test)
 	u32 port = 0;
 	u8 lmc;
 
-	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	kobj = directory_of_a_port(test, ibdev);
 	KUNIT_EXPECT_PTR_EQ(test, ibdev, QUIET(test, ib_port_sysfs_get_ibdev_kobj(kobj, &port)));
@@ -91,7 +90,6 @@ static void lookups_of_a_gid(struct kunit *test)
 	u16 index;
 	u32 port;
 
-	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	EXPECT_QUIET(test, 0, rdma_query_gid(ibdev, 1, 0, &gid));
 	EXPECT_QUIET(test, false, rdma_is_zero_gid(&gid));
@@ -118,7 +116,6 @@ static void lookups_of_a_network_device(struct kunit *test)
 	u8 width, mac[ETH_ALEN];
 	u16 speed, vlan;
 
-	kvt_need_injection(test);
 	ndev = kvt_netdev(test);
 	ibdev = mock_up_eth(test, "kvtm_a", ndev)->ibdev;
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(ibdev, ndev, 1));
@@ -151,7 +148,6 @@ static void event_handlers_and_client_data(struct kunit *test)
 	struct ib_device *ibdev;
 	struct kvt_client *c;
 
-	kvt_need_injection(test);
 	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	INIT_IB_EVENT_HANDLER(&handler, ibdev, ignore);
 	QUIET_VOID(test, ib_register_event_handler(&handler));
@@ -163,10 +159,8 @@ static void event_handlers_and_client_data(struct kunit *test)
 
 static void words(struct kunit *test)
 {
-	struct mock *m;
+	struct mock *m = mock_up(test, "kvtm_a");
 
-	kvt_need_injection(test);
-	m = mock_up(test, "kvtm_a");
 	QUIET_VOID(test, ibdev_printk(KERN_DEBUG, m->ibdev, "a few\n"));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, ib_event_msg(IB_EVENT_CQ_ERR)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, ib_wc_status_msg(IB_WC_SUCCESS)));
@@ -182,10 +176,8 @@ static void words(struct kunit *test)
 static void contract_checker(struct kunit *test)
 {
 	struct ib_contract_report report;
-	enum ib_contract_mode mode;
+	enum ib_contract_mode mode = QUIET(test, ib_contract_get_mode());
 
-	kvt_need_injection(test);
-	mode = QUIET(test, ib_contract_get_mode());
 	EXPECT_QUIET(test, 0, ib_contract_set_mode(IB_CONTRACT_OFF));
 	EXPECT_QUIET(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
 	KUNIT_EXPECT_EQ(test, 0, ib_contract_set_mode(mode));
@@ -202,7 +194,6 @@ static void places_to_stand_still(struct kunit *test)
 {
 	int stood = 0;
 
-	kvt_need_injection(test);
 	QUIET_VOID(test, kverbs_delay_set("here", stand_still, &stood));
 	QUIET_VOID(test, kverbs_delay("here"));
 	EXPECT_QUIET(test, true, kverbs_delay_clear());
@@ -223,7 +214,6 @@ static void objects_up(struct kunit *test, struct objects *o, enum ib_poll_conte
 {
 	struct ib_qp_init_attr init;
 
-	kvt_need_injection(test);
 	o->m = mock_up(test, "kvtm_a");
 	o->pd = kvt_pd(test, o->m->ibdev);
 	o->cq = kvt_cq(test, o->m->ibdev, 32, ctx);
@@ -338,7 +328,6 @@ static void headers_of_a_packet(struct kunit *test)
 	union rdma_network_hdr hdr = {};
 	union ib_gid from, to;
 
-	kvt_need_injection(test);
 	hdr.ibgrh.version_tclass_flow = cpu_to_be32(6 << 28);
 	EXPECT_QUIET(test, 6, ib_get_rdma_header_version(&hdr));
 	EXPECT_QUIET(test, 0, ib_get_gids_from_rdma_hdr(&hdr, RDMA_NETWORK_IPV6, &from, &to));
@@ -476,10 +465,8 @@ static void virtual_functions(struct kunit *test)
 	struct ifla_vf_guid node, port;
 	struct ifla_vf_stats stats;
 	struct ifla_vf_info info;
-	struct ib_device *ibdev;
+	struct ib_device *ibdev = mock_up(test, "kvtm_a")->ibdev;
 
-	kvt_need_injection(test);
-	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	QUIET_VOID(test, ib_set_device_ops(ibdev, &more_ops));
 	EXPECT_QUIET(test, 0, ib_set_vf_link_state(ibdev, 0, 1, 0));
 	EXPECT_QUIET(test, 0, ib_get_vf_config(ibdev, 0, 1, &info));
@@ -490,10 +477,8 @@ static void virtual_functions(struct kunit *test)
 
 static void completion_vectors(struct kunit *test)
 {
-	struct ib_device *ibdev;
+	struct ib_device *ibdev = mock_up(test, "kvtm_a")->ibdev;
 
-	kvt_need_injection(test);
-	ibdev = mock_up(test, "kvtm_a")->ibdev;
 	ib_set_device_ops(ibdev, &more_ops);
 	KUNIT_EXPECT_PTR_EQ(test, cpumask_of(0),
 			    QUIET(test, ib_get_vector_affinity_watched(ibdev, 0)));
@@ -544,7 +529,6 @@ static void memory_of_the_process(struct kunit *test)
 	struct mock *m;
 	int word;
 
-	kvt_need_injection(test);
 	m = mock_up_umem(test, "kvtm_a");
 	umem = KVT_PTR(test, ib_umem_get(m->ibdev, ca_rig_map(test, 2), 2 * PAGE_SIZE, ACCESS));
 	EXPECT_QUIET(test, 0, ib_umem_copy_from(&word, umem, 0, sizeof(word)));
@@ -564,10 +548,8 @@ static void memory_of_a_peer(struct kunit *test)
 	struct peer_mock *client;
 	struct ib_umem *umem;
 	struct peer_visit v;
-	struct mock *m;
+	struct mock *m = mock_up_umem(test, "kvtm_a");
 
-	kvt_need_injection(test);
-	m = mock_up_umem(test, "kvtm_a");
 	client = peer_mock_up(test, 0, "kvt_gpu", PEER_CORE);
 	peer_visit_begin(&v);
 	umem = ib_umem_get_peer(m->ibdev, PEER_BASE(0), SZ_1M, ACCESS,
@@ -590,7 +572,6 @@ static void scatter_lists(struct kunit *test)
 	struct ib_device *ibdev;
 	void *page;
 
-	kvt_need_injection(test);
 	ibdev = mock_up_umem(test, "kvtm_a")->ibdev;
 	page = kvt_zalloc(test, PAGE_SIZE);
 	sg_init_one(&sg, page, PAGE_SIZE);
@@ -607,10 +588,8 @@ static void scatter_lists(struct kunit *test)
 static void requests_that_are_submitted(struct kunit *test)
 {
 	struct ca_async *a;
-	struct mock *m;
+	struct mock *m = mock_up(test, "kvtm_a");
 
-	kvt_need_injection(test);
-	m = mock_up(test, "kvtm_a");
 	a = ca_async_new(test, &CA_REQ(OPEN));
 	EXPECT_QUIET(test, -EINPROGRESS, ib_ca_submit(m->ibdev, &a->req));
 	KUNIT_EXPECT_EQ(test, 0, ca_async_wait(a));
@@ -645,4 +624,4 @@ static struct kunit_case fail_nth_none_cases[] = {
 	KUNIT_CASE_PARAM(requests_that_are_submitted, quiet_gen_params),
 	{}
 };
-KVT_SUITE(fail_nth_none);
+KVT_SUITE(fail_nth_none, .init = kvt_need_injection);

@@ -59,7 +59,6 @@ static void completion_queue_of_any_vector(struct kunit *test)
 {
 	struct target t = {};
 
-	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
 	SWEEP(test, t.m, &t, "ib_alloc_cq_any", make_cq, unmake_cq, UNDO_QUIET);
 }
@@ -84,7 +83,6 @@ static void region_with_protection(struct kunit *test)
 {
 	struct target t = {};
 
-	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.m->ops.alloc_mr_integrity = alloc_mr_integrity;
 	t.m->ops.map_mr_sg_pi = map_mr_sg_pi;
@@ -108,7 +106,6 @@ static void address_of_a_sender(struct kunit *test)
 {
 	struct target t = {};
 
-	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
 	t.pd = kvt_pd(test, t.m->ibdev);
 	SWEEP(test, t.m, &t, "ib_create_ah_from_wc", make_ah, unmake_ah, UNDO_QUIET);
@@ -134,7 +131,6 @@ static void name_of_a_device(struct kunit *test)
 {
 	struct target t = {};
 
-	kvt_need_injection(test);
 	t.m = mock_up(test, "kvtm_a");
 	SWEEP(test, t.m, &t, "ib_device_rename", make_name, unmake_name, UNDO_MAKES);
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
@@ -166,7 +162,6 @@ static void network_device_of_a_port(struct kunit *test)
 {
 	struct target t = {};
 
-	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.ndev = kvt_netdev(test);
 	SWEEP(test, t.m, &t, "ib_device_set_netdev", make_bound, unmake_bound);
@@ -210,7 +205,6 @@ static void changes_that_the_driver_has_made(struct kunit *test)
 	struct target t = {};
 	int i;
 
-	kvt_need_injection(test);
 	t.m = mock_new(test);
 	t.m->ops.modify_port = modify_port;
 	t.m->ops.modify_device = modify_device;
@@ -240,7 +234,6 @@ static void gids_of_a_port(struct kunit *test)
 	struct mock *m;
 	bool hit = true;
 
-	kvt_need_injection(test);
 	ndev = kvt_netdev(test);
 	m = mock_up_eth(test, "kvtm_a", ndev);
 	valid = m->port[1].valid;
@@ -291,7 +284,6 @@ static void gids_that_are_read_again(struct kunit *test)
 	struct mock *m = mock_new(test);
 	union ib_gid gid;
 
-	kvt_need_injection(test);
 	query_gid = m->ops.query_gid;
 	m->ops.query_gid = gid_without_memory;
 	mock_start(test, m, "kvtm_a");
@@ -332,7 +324,6 @@ static void counters_of_a_driver(struct kunit *test)
 	};
 	struct target t = {};
 
-	kvt_need_injection(test);
 	sweep(test, mock_new(test), &victim, &t);
 }
 
@@ -340,7 +331,6 @@ static void counters_of_a_driver(struct kunit *test)
 
 static void target_up(struct kunit *test, struct target *t)
 {
-	kvt_need_injection(test);
 	t->m = mock_up_umem(test, "kvtm_a");
 }
 
@@ -468,4 +458,4 @@ static struct kunit_case fail_nth_objects_cases[] = {
 	KUNIT_CASE(memory_of_a_dmabuf),
 	{}
 };
-KVT_SUITE(fail_nth_objects);
+KVT_SUITE(fail_nth_objects, .init = kvt_need_injection);

@@ -82,7 +82,6 @@ static void memory_of_a_device(struct kunit *test)
 {
 	struct p2p_victim *v = victim_new(test);
 
-	kvt_need_injection(test);
 	if (!p2p_rig_is_own(v->pdev))
 		kunit_skip(test, "it is the kernel's");
 	unmake_resource(v);
@@ -108,7 +107,6 @@ static void more_memory_of_a_device(struct kunit *test)
 {
 	struct p2p_victim *v = victim_new(test);
 
-	kvt_need_injection(test);
 	if (!p2p_rig_is_own(v->pdev))
 		kunit_skip(test, "it is the kernel's");
 	unmake_part(v);
@@ -134,7 +132,6 @@ static const struct victim victim_sgl = {
 
 static void a_scatter_list(struct kunit *test)
 {
-	kvt_need_injection(test);
 	sweep(test, mock_new(test), &victim_sgl, victim_new(test));
 }
 
@@ -150,7 +147,6 @@ static void a_client(struct kunit *test)
 {
 	struct p2p_victim *v = victim_new(test);
 
-	kvt_need_injection(test);
 	sweep(test, mock_new(test), &victim_client, v);
 	KUNIT_EXPECT_TRUE(test, list_empty(&v->clients));
 	/* Once more, with another client on the list. */
@@ -228,7 +224,6 @@ static void a_search(struct kunit *test)
 	struct victim call = *(const struct victim *)test->param_value;
 	struct p2p_victim *v = victim_new(test);
 
-	kvt_need_injection(test);
 	KUNIT_ASSERT_EQ(test, 0, make_client(v));
 	/* If the kernel keeps the memory, it works without memory to cache the result. */
 	if (call.make == make_distance_many)
@@ -263,7 +258,6 @@ static void memory_of_a_device_needs_none_of_the_system(struct kunit *test)
 {
 	struct p2p_victim *v = victim_new(test);
 
-	kvt_need_injection(test);
 	if (!p2p_rig_is_own(v->pdev))
 		kunit_skip(test, "it is the kernel's");
 	KUNIT_ASSERT_EQ(test, 0, make_sgl(v));
@@ -280,7 +274,6 @@ static void users_of_a_provider(struct kunit *test)
 	struct kverbs_p2pdma_user user = { .revoke = nobody };
 	struct pci_dev *pdev = p2p_rig_provider(test);
 
-	kvt_need_injection(test);
 	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_user_add(&user, pdev)));
 	QUIET_VOID(test, kverbs_p2pdma_user_del(&user));
 }
@@ -296,7 +289,6 @@ static void queries_of_a_provider(struct kunit *test)
 	struct pci_dev *found;
 	void *addr;
 
-	kvt_need_injection(test);
 	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
 	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev, &route)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
@@ -381,7 +373,6 @@ static void memory_that_a_process_has_mapped(struct kunit *test)
 {
 	struct p2p_region *r = kvt_zalloc(test, sizeof(*r));
 
-	kvt_need_injection(test);
 	r->v = victim_new(test);
 	/* The HCA is a child of the provider, which it can reach on any machine. */
 	rig_device_at(test, HCA, pci_name(r->v->pdev));
@@ -409,7 +400,7 @@ static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE_SLOW(memory_that_a_process_has_mapped),
 	{}
 };
-KVT_SUITE(p2p_fail_nth);
+KVT_SUITE(p2p_fail_nth, .init = kvt_need_injection);
 
 MODULE_DESCRIPTION("KUnit: each allocation of peer-to-peer DMA fails in turn");
 MODULE_LICENSE("GPL");

@@ -28,7 +28,6 @@ static void registration_of_a_client(struct kunit *test)
 	struct peer_mock *m;
 	char text[16];
 
-	kvt_need_injection(test);
 	m = peer_mock_new(test, 0, "kvt_a", PEER_UNMAPS);
 	sweep(test, mock_new(test), &client, m);
 	KUNIT_EXPECT_EQ(test, -ENOENT, peer_read("kvt_a", "version", text, sizeof(text)));
@@ -57,7 +56,6 @@ static void memory_of_a_client(struct kunit *test)
 	struct peer_mock *m;
 	struct peer_user *u;
 
-	kvt_need_injection(test);
 	m = peer_mock_up(test, 0, "kvt_a", *(const enum peer_kind *)test->param_value);
 	u = peer_user_new(test, PEER_BASE(0), SIZE);
 	sweep(test, mock_new(test), &victim_region, u);
@@ -81,7 +79,6 @@ static void taking_away_needs_no_memory(struct kunit *test)
 	struct peer_user *u;
 	int ret;
 
-	kvt_need_injection(test);
 	m = peer_mock_up(test, 0, "kvt_a", PEER_CORE);
 	u = peer_user_new(test, PEER_BASE(0), SIZE);
 	KUNIT_ASSERT_EQ(test, 0, peer_user_get(u));
@@ -119,7 +116,6 @@ static void part_of_a_list(struct kunit *test)
 	struct part p = {};
 	int i;
 
-	kvt_need_injection(test);
 	p.list = KVT_PTR(test, kunit_kcalloc(test, ENTRIES, sizeof(*p.list), GFP_KERNEL));
 	sg_init_table(p.list, ENTRIES);
 	for (i = 0; i < ENTRIES; i++) {
@@ -136,4 +132,4 @@ static struct kunit_case peer_fail_nth_cases[] = {
 	KUNIT_CASE_PARAM(taking_away_needs_no_memory, quiet_gen_params),
 	{}
 };
-KVT_SUITE(peer_fail_nth);
+KVT_SUITE(peer_fail_nth, .init = kvt_need_injection);

@@ -212,7 +212,6 @@ static void each_fault_is_told(struct kunit *test)
 	struct patient p = {};
 	struct sweep s;
 
-	kvt_need_injection(test);
 	work_fail_begin(test);
 	sweep_init(&s, mock_new(test), &fault->v, &p);
 	KUNIT_EXPECT_EQ(test, fault->made, sweep_make(&s));
@@ -277,7 +276,6 @@ static void case_with_a_fault_fails(struct kunit *test)
 	const struct fault *fault = test->param_value;
 	bool made = fault->made == SWEEP_GOOD, unmade = fault->unmade == SWEEP_GOOD;
 
-	kvt_need_injection(test);
 	work_fail_begin(test);
 	KUNIT_EXPECT_EQ(test, unmade, inner_passes(test, &fault->v, sweep_undo));
 	KUNIT_EXPECT_EQ(test, made && unmade, inner_passes(test, &fault->v, sweep));
@@ -287,7 +285,6 @@ static void call_that_is_not_quiet_fails_its_case(struct kunit *test)
 {
 	struct kunit *inner = &inner_new(test)->test;
 
-	kvt_need_injection(test);
 	KUNIT_EXPECT_FALSE(test, QUIET(inner, ask()));
 	KUNIT_EXPECT_EQ(test, KUNIT_FAILURE, inner->status);
 	kunit_cleanup(inner);
@@ -304,4 +301,4 @@ static struct kunit_case fail_nth_red_cases[] = {
 	KUNIT_CASE(call_that_is_not_quiet_fails_its_case),
 	{}
 };
-KVT_SUITE(fail_nth_red);
+KVT_SUITE(fail_nth_red, .init = kvt_need_injection);

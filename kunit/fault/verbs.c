@@ -118,7 +118,6 @@ static void device_unregistration(struct kunit *test)
 	struct reg r = { .test = test };
 	int i;
 
-	kvt_need_injection(test);
 	r.m = mock_new(test);
 	r.m->ops.driver_id = RDMA_DRIVER_CXGB4;
 	mock_dealloc_by_core(r.m, true);
@@ -136,7 +135,6 @@ static void device_registration(struct kunit *test)
 	struct reg r = { .nports = 1 };
 	struct kvt_trace *tr = kvt_trace_new(test);
 
-	kvt_need_injection(test);
 	kvt_client_up(test, "A", tr);
 	r.m = mock_new(test);
 	sweep_registration(test, &r);
@@ -146,7 +144,6 @@ static void roce_device_registration(struct kunit *test)
 {
 	struct reg r = { .nports = 1 };
 
-	kvt_need_injection(test);
 	r.m = mock_new(test);
 	r.m->eth = true;
 	r.m->port[1].ndev = kvt_netdev(test);
@@ -181,7 +178,6 @@ static void pooled_completion_queue(struct kunit *test)
 {
 	struct reg r = { .nports = 1 };
 
-	kvt_need_injection(test);
 	r.test = test;
 	r.m = mock_new(test);
 	mock_alloc(test, r.m);
@@ -202,10 +198,8 @@ static void unmake_client(void *arg)
 static void client_registration(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
-	struct mock *m;
+	struct mock *m = mock_up(test, "kvtm_a");
 
-	kvt_need_injection(test);
-	m = mock_up(test, "kvtm_a");
 	SWEEP(test, m, kvt_client_new(test, "A", tr), "ib_register_client",
 	      make_client, unmake_client);
 }
@@ -326,7 +320,6 @@ static void protection_domain(struct kunit *test)
 {
 	struct objects o = {};
 
-	kvt_need_injection(test);
 	o.m = mock_new(test);
 	o.m->no_local_lkey = true;
 	mock_start(test, o.m, "kvtm_a");
@@ -341,7 +334,6 @@ static void completion_queue(struct kunit *test)
 		.ctx = kvt_context(test),
 	};
 
-	kvt_need_injection(test);
 	o.m = mock_up(test, "kvtm_a");
 	sweep(test, o.m, &victim_cq, &o);
 	sweep(test, o.m, &victim_user_cq, &o);
@@ -353,7 +345,6 @@ static void objects_of_a_pd(struct kunit *test)
 	struct objects o = {};
 	int i;
 
-	kvt_need_injection(test);
 	o.m = mock_up(test, "kvtm_a");
 	o.pd = kvt_pd(test, o.m->ibdev);
 	o.cq = kvt_cq(test, o.m->ibdev, 32, IB_POLL_SOFTIRQ);
@@ -399,7 +390,6 @@ static void user_memory(struct kunit *test)
 {
 	struct objects o = {};
 
-	kvt_need_injection(test);
 	o.addr = kunit_vm_mmap(test, NULL, 0, USER_PAGES << PAGE_SHIFT,
 			       PROT_READ | PROT_WRITE,
 			       MAP_ANONYMOUS | MAP_PRIVATE, 0);
@@ -441,7 +431,6 @@ static void event_without_memory_is_delivered(struct kunit *test)
 	unsigned int n;
 	bool hit = true;
 
-	kvt_need_injection(test);
 	m = mock_up(test, "kvtm_a");
 	event.device = m->ibdev;
 	INIT_IB_EVENT_HANDLER(&l.handler, m->ibdev, listen);
@@ -494,7 +483,6 @@ static void events_without_memory_keep_their_order(struct kunit *test)
 	struct ib_event event = { .element.port_num = 1 };
 	int i;
 
-	kvt_need_injection(test);
 	kvt_need_two_cpus(test);
 	kvt_gate_init(&h.gate);
 	event.device = mock_up(test, "kvtm_a")->ibdev;
@@ -531,7 +519,7 @@ static struct kunit_case fail_nth_cases[] = {
 	KUNIT_CASE(events_without_memory_keep_their_order),
 	{}
 };
-KVT_SUITE(fail_nth);
+KVT_SUITE(fail_nth, .init = kvt_need_injection);
 
 MODULE_DESCRIPTION("KUnit: each allocation fails in turn");
 MODULE_LICENSE("GPL");

@@ -70,7 +70,6 @@ static void requests_that_are_submitted(struct kunit *test)
 	unsigned long addr;
 	int i;
 
-	kvt_need_injection(test);
 	work_fail_begin(test);
 	addr = ca_rig_map(test, USER_PAGES);
 	t->m = mock_up(test, "kvtm_a");
@@ -128,7 +127,6 @@ static void gids_follow_an_address(struct kunit *test)
 	};
 	struct address a = {};
 
-	kvt_need_injection(test);
 	work_fail_begin(test);
 	a.ndev = kvt_netdev(test);
 	a.m = mock_up_eth(test, "kvtm_a", a.ndev);
@@ -141,4 +139,4 @@ static struct kunit_case fail_nth_work_cases[] = {
 	KUNIT_CASE(gids_follow_an_address),
 	{}
 };
-KVT_SUITE(fail_nth_work);
+KVT_SUITE(fail_nth_work, .init = kvt_need_injection);

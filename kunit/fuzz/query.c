@@ -16,9 +16,8 @@
 static enum x_verdict query_port(struct x_world *w, int dev, bool bad)
 {
 	struct ib_port_attr attr = {};
-	int ret;
+	int ret = ib_query_port(w->s->dev[dev], bad ? X_NO_PORT : X_PORT, &attr);
 
-	ret = ib_query_port(w->s->dev[dev], bad ? X_NO_PORT : X_PORT, &attr);
 	if (ret || bad)
 		return x_want(w, "querying a port", bad ? -EINVAL : 0, ret);
 	return x_want(w, "LID of a port", w->s->lid[dev], attr.lid);
@@ -27,9 +26,8 @@ static enum x_verdict query_port(struct x_world *w, int dev, bool bad)
 static enum x_verdict query_gid(struct x_world *w, int dev, bool bad)
 {
 	union ib_gid gid;
-	int ret;
+	int ret = rdma_query_gid(w->s->dev[dev], X_PORT, bad ? X_NO_INDEX : 0, &gid);
 
-	ret = rdma_query_gid(w->s->dev[dev], X_PORT, bad ? X_NO_INDEX : 0, &gid);
 	if (ret || bad)
 		return x_want(w, "querying a GID", bad ? -EINVAL : 0, ret);
 	return x_want(w, "a GID", 0, memcmp(&gid, &w->s->gid[dev], sizeof(gid)));

@@ -625,8 +625,8 @@ bool kvt_failed_nth(void)
 }
 EXPORT_SYMBOL_GPL(kvt_failed_nth);
 
-/* Skip the case where allocations cannot be made to fail. */
-void kvt_need_injection(struct kunit *test)
+/* Skip the case where allocations cannot be made to fail; also the .init of a suite. */
+int kvt_need_injection(struct kunit *test)
 {
 	void *p;
 
@@ -638,6 +638,7 @@ void kvt_need_injection(struct kunit *test)
 	kfree(p);
 	if (p)
 		kunit_skip(test, "failslab/ignore-gfp-wait is not N");
+	return 0;
 }
 EXPORT_SYMBOL_GPL(kvt_need_injection);
 

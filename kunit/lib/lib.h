@@ -215,7 +215,7 @@ KUNIT_ARRAY_PARAM(name, array, name##_get_desc)
 
 void kvt_fail_nth(unsigned int n);
 bool kvt_failed_nth(void);
-void kvt_need_injection(struct kunit *test);
+int kvt_need_injection(struct kunit *test);
 void kvt_yield(void);
 void kvt_expedite_rcu(struct kunit *test);
 void kvt_need_two_cpus(struct kunit *test);

@@ -133,9 +133,8 @@ static int mock_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 	struct mock_cq *cq = to_mcq(ibcq);
 	unsigned long flags;
 	int n = 0;
-	int ret;
+	int ret = mock_enter(mock_of(ibcq->device), MOCK_poll_cq, ibcq, num, 0);
 
-	ret = mock_enter(mock_of(ibcq->device), MOCK_poll_cq, ibcq, num, 0);
 	if (ret)
 		return ret;
 	spin_lock_irqsave(&cq->lock, flags);
@@ -151,9 +150,8 @@ static int mock_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	struct mock_cq *cq = to_mcq(ibcq);
 	unsigned long irqflags;
-	int ret;
+	int ret = mock_enter(mock_of(ibcq->device), MOCK_req_notify_cq, ibcq, flags, 0);
 
-	ret = mock_enter(mock_of(ibcq->device), MOCK_req_notify_cq, ibcq, flags, 0);
 	if (ret)
 		return ret;
 	/* Lets the case act between the last poll and the arming. */

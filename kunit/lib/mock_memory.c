@@ -148,9 +148,8 @@ static struct ib_mr *mock_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem,
 				      u64 virt_addr, int access)
 {
 	struct mock *m = mock_of(pd->device);
-	struct ib_mr *mr;
+	struct ib_mr *mr = mock_new_mr(m, MOCK_reg_umem_mr, pd, umem->length, virt_addr);
 
-	mr = mock_new_mr(m, MOCK_reg_umem_mr, pd, umem->length, virt_addr);
 	if (IS_ERR(mr))
 		return mr;
 	mock_mr_place(m, mr, umem);

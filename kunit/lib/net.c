@@ -88,9 +88,8 @@ static int kvt_rtnl(void *request, size_t len)
 	struct msghdr msg = { .msg_name = &to, .msg_namelen = sizeof(to) };
 	struct kvt_rtnl_ack ack = {};
 	struct socket *sock;
-	int err;
+	int err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, &sock);
 
-	err = sock_create_kern(&init_net, AF_NETLINK, SOCK_RAW, NETLINK_ROUTE, &sock);
 	if (err)
 		return err;
 	err = kernel_sendmsg(sock, &msg, &vec, 1, len);

@@ -83,9 +83,8 @@ static void it_is_the_memory_of_the_device(struct kunit *test)
 {
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	u8 *addr = KVT_PTR(test, pci_alloc_p2pmem(pdev, 2 * PAGE_SIZE));
-	u64 offset;
+	u64 offset = offset_of(pdev, addr);
 
-	offset = offset_of(pdev, addr);
 	memset(addr, 0xa5, PAGE_SIZE);
 	memset(addr + PAGE_SIZE, 0x5a, PAGE_SIZE);
 	pci_free_p2pmem(pdev, addr, 2 * PAGE_SIZE);

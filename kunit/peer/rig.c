@@ -86,9 +86,8 @@ static int fill_pages(struct peer_pin *pin, struct sg_table *sgt, int *nmap)
 	unsigned long count = (ALIGN(pin->addr + pin->size, page) - first) / page;
 	struct scatterlist *sg;
 	unsigned long i;
-	int ret;
+	int ret = sg_alloc_table(sgt, count, GFP_KERNEL);
 
-	ret = sg_alloc_table(sgt, count, GFP_KERNEL);
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(sgt, sg, i) {

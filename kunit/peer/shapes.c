@@ -159,9 +159,8 @@ static void region_is_taken_away_before_activation(struct kunit *test)
 {
 	const struct peer_shape *shape = invalidating_shape_up(test);
 	struct peer_user *u = user_up(test);
-	struct kvt_thread *t;
+	struct kvt_thread *t = kvt_thread_start(test, -1, take_away_fn, (void *)shape);
 
-	t = kvt_thread_start(test, -1, take_away_fn, (void *)shape);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
 	peer_user_activate(u);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
@@ -175,9 +174,8 @@ static void region_is_taken_away_and_never_activated(struct kunit *test)
 {
 	const struct peer_shape *shape = invalidating_shape_up(test);
 	struct peer_user *u = user_up(test);
-	struct kvt_thread *t;
+	struct kvt_thread *t = kvt_thread_start(test, -1, take_away_fn, (void *)shape);
 
-	t = kvt_thread_start(test, -1, take_away_fn, (void *)shape);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(t));
 	peer_user_put(u);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));

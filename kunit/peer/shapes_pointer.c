@@ -51,9 +51,8 @@ static int pointer_dma_map(struct sg_table *sg_head, void *client_context,
 {
 	unsigned int i, count = 2 * SHAPE_PAGE / PAGE_SIZE;
 	struct scatterlist *sg;
-	int ret;
+	int ret = sg_alloc_table(sg_head, count, GFP_KERNEL);
 
-	ret = sg_alloc_table(sg_head, count, GFP_KERNEL);
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(sg_head, sg, i) {

@@ -75,9 +75,8 @@ static int make_table(struct buffer *buf)
 {
 	struct scatterlist *sg;
 	unsigned int i;
-	int ret;
+	int ret = sg_alloc_table(&buf->sgt, buf->pages->count, GFP_KERNEL);
 
-	ret = sg_alloc_table(&buf->sgt, buf->pages->count, GFP_KERNEL);
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(&buf->sgt, sg, i) {

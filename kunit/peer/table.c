@@ -108,9 +108,8 @@ static int table_of(struct sg_table *sgt, const struct run *runs, unsigned int c
 {
 	struct scatterlist *sg;
 	unsigned int i;
-	int ret;
+	int ret = sg_alloc_table(sgt, count, GFP_KERNEL);
 
-	ret = sg_alloc_table(sgt, count, GFP_KERNEL);
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(sgt, sg, i) {
