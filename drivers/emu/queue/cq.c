@@ -541,14 +541,17 @@ static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 	return ring;
 }
 
-/* Frees the rings before @end, which pollers have left. */
+/*
+ * Frees the rings before @end, which pollers have left. Expedited, because consumers destroy many in
+ * a row.
+ */
 static void emu_cq_reclaim(struct emu_cq *cq, const struct emu_cq_ring *end)
 {
 	struct emu_cq_ring *ring;
 
 	if (cq->rings == end)
 		return;
-	synchronize_rcu();
+	synchronize_rcu_expedited();
 	while (cq->rings != end) {
 		ring = cq->rings;
 		cq->rings = ring->next;

@@ -171,14 +171,17 @@ static void emu_srq_ring_free(struct emu_srq_ring *ring)
 	kfree(ring);
 }
 
-/* Frees the rings before @end, which engines have left. */
+/*
+ * Frees the rings before @end, which engines have left. Expedited, because consumers destroy many in
+ * a row.
+ */
 static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 {
 	struct emu_srq_ring *ring;
 
 	if (srq->rings == end)
 		return;
-	synchronize_rcu();
+	synchronize_rcu_expedited();
 	while (srq->rings != end) {
 		ring = srq->rings;
 		srq->rings = ring->next;
