@@ -120,6 +120,10 @@ stock_mainline() {
 		"RDMA to the memory of a GPU that there is not, $STOCK_NAME" "gpu-$STOCK_NAME" \
 		--kernel "$kernel" --limit $((200 * scale)) --modules "$MAINLINE_MODULES" \
 		--env "DMABUFS=$dmabufs" --run "$KV_SCRIPTS/guest/gpu.sh"
+	[ "$kernel" = uml ] || spawn "memory that the HCA does not reach, mainline's core, $STOCK_NAME" \
+		check_userspace "memory that the HCA does not reach, mainline's core, $STOCK_NAME" \
+		"copy-$STOCK_NAME" --kernel "$kernel" --append swiotlb=force --limit 200 \
+		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/copy.sh"
 	spawn "network namespaces, $STOCK_NAME" check_userspace \
 		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
 		--kernel "$kernel" --need "veth bridge rdma_ucm" --limit $((400 * scale)) \

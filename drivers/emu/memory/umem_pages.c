@@ -8,6 +8,7 @@
  * nobody is inside the region.
  */
 #include <linux/dma-direct.h>
+#include <linux/dma-mapping.h>
 #include <linux/io.h>
 #include <linux/ioport.h>
 #include <linux/mm.h>
@@ -79,6 +80,22 @@ static int emu_backing_add_run(struct emu_backing *backing, struct emu_device *e
 	return 0;
 }
 
+/*
+ * Would the HCA get a copy of some of the memory, a bounce buffer, which nobody keeps up to date?
+ * kverbs' core asks that itself, and never passes on such memory; mainline's does not.
+ */
+static bool emu_umem_is_copy(struct emu_device *edev, struct ib_umem *umem)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
+		if (unlikely(dma_need_sync(&edev->pdev->dev, sg_dma_address(sg))))
+			return true;
+	}
+	return false;
+}
+
 static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev,
 			    struct ib_umem *umem)
 {
@@ -116,7 +133,7 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
  * offset in a page, or if the range wraps around; -EFAULT if some of the memory is
  * neither RAM nor another device's memory; -EREMOTEIO if it is peer-to-peer memory to
  * which the device has no route; -ENODEV if the provider of that memory is going
- * away; -ENOMEM.
+ * away; -EIO if it is a copy that the DMA layer made; -ENOMEM.
  */
 struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova)
 {
@@ -125,6 +142,11 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 	size_t nr;
 	int err;
 
+	if (emu_umem_is_copy(edev, umem)) {
+		ibdev_err_ratelimited(&edev->ibdev,
+				      "cannot register memory: DMA would use bounce buffers; boot without swiotlb=force\n");
+		return ERR_PTR(-EIO);
+	}
 	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, iova);
 	if (!page_size)
 		return ERR_PTR(-EINVAL);
