@@ -310,6 +310,11 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	pdev = platform_device_register_full(&info);
 	if (IS_ERR(pdev))
 		return ERR_CAST(pdev);
+	/*
+	 * The HCA is a CPU. If it were not coherent, the DMA API would drop the cache lines of a
+	 * buffer when it is handed back, with what the HCA has written there.
+	 */
+	kv_set_dma_coherent(&pdev->dev);
 	edev = NULL;
 	if (!WARN_ON_ONCE(!emu_ram_reached_by(&pdev->dev)))
 		edev = ib_alloc_device(emu_device, ibdev);

@@ -41,6 +41,13 @@
 #define kv_foll_p2p 0
 #endif
 
+/* Makes a device coherent, on architectures where not all are. */
+#ifdef HAVE_DMA_COHERENT
+#define kv_set_dma_coherent(dev) ((void)((dev)->dma_coherent = true))
+#else
+#define kv_set_dma_coherent(dev) ((void)(dev))
+#endif
+
 /* The test whether a scatter list entry is marked as mapped by bus address. */
 #ifdef HAVE_SG_DMA_IS_BUS_ADDRESS
 #define kv_sg_is_bus_address(sg) sg_dma_is_bus_address(sg)

@@ -6,6 +6,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/dma-direct.h>
+#include <linux/dma-map-ops.h>
 #include <linux/ioport.h>
 #include <linux/mem_encrypt.h>
 #include <linux/memory.h>
@@ -109,10 +110,11 @@ void emu_ram_exit(void)
 	unregister_memory_notifier(&emu_ram_nb);
 }
 
-/* Does @dev have the DMA addresses that are assumed here? */
+/* Does @dev have the DMA addresses that are assumed here, and see what CPUs see? */
 bool emu_ram_reached_by(struct device *dev)
 {
-	return dma_to_phys(dev, emu_main_ram.start) == virt_to_phys(emu_main_ram.mem);
+	return dev_is_dma_coherent(dev) &&
+	       dma_to_phys(dev, emu_main_ram.start) == virt_to_phys(emu_main_ram.mem);
 }
 
 /*
