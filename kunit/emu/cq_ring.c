@@ -404,6 +404,19 @@ static void overrun_is_told_once_and_each_loss_counted(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&q->events));
 }
 
+/* No producer spins, whatever has happened to a ring. */
+static void producer_of_a_broken_ring_gives_up(struct kunit *test)
+{
+	struct queue *q = queue_new(test, QUEUE_SIZE);
+
+	atomic_set(&q->emu->in->tail, 1);
+	KUNIT_EXPECT_FALSE(test, queue_push(q, 1, false));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&q->emu->lost));
+	irq_work_sync(&q->cq->notify.work);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&q->events));
+	atomic_set(&q->emu->in->tail, 0);
+}
+
 /* Time stamps */
 
 static void completions_are_stamped_while_somebody_measures(struct kunit *test)
@@ -790,6 +803,7 @@ static struct kunit_case emu_cq_ring_cases[] = {
 	KUNIT_CASE(either_told_or_notified),
 	KUNIT_CASE(peek_counts_what_is_being_written),
 	KUNIT_CASE(overrun_is_told_once_and_each_loss_counted),
+	KUNIT_CASE(producer_of_a_broken_ring_gives_up),
 	KUNIT_CASE(completions_are_stamped_while_somebody_measures),
 	KUNIT_CASE(moderation_has_limits),
 	KUNIT_CASE(so_many_completions_are_waited_for),

@@ -266,13 +266,21 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 	s32 used;
 
 	for (;;) {
+		u32 stale = pos;
+
 		kverbs_delay("emu_cq_begin");
 		/* acquire: pair B */
 		used = pos - (u32)atomic_read_acquire(&ring->tail);
-		/* Negative: pos is so stale that its entry has been polled already. */
+		/*
+		 * Negative: pos is so stale that its entry has been polled already. If it is not,
+		 * the ring is broken.
+		 */
 		if (unlikely(used < 0)) {
 			pos = atomic_read(&ring->head);
-			continue;
+			if (pos != stale)
+				continue;
+			emu_cq_overrun(cq);
+			return NULL;
 		}
 		if (unlikely(used >= READ_ONCE(ring->room) || emu_cq_fault_overflow(cq))) {
 			emu_cq_overrun(cq);
