@@ -104,7 +104,7 @@ static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, cons
 		.rule = rule, .module = CONTRACT_SELF, .what = what, .site = contract_on_device_event });
 }
 
-static void sleep_in_device_event_handler_is_reported(struct kunit *test)
+static void e1_sleep_in_device_event_handler_is_reported(struct kunit *test)
 {
 	contract_run_event(test, contract_sleep);
 	expect_of_event(test, IB_RULE_CALLBACK_SLEEP, "event handler slept");
@@ -613,7 +613,7 @@ static void change_of_state_that_ends_late_accuses_nobody(struct kunit *test)
 static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
 	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
-	KUNIT_CASE(sleep_in_device_event_handler_is_reported),
+	KUNIT_CASE(e1_sleep_in_device_event_handler_is_reported),
 	KUNIT_CASE(device_event_handler_may_take_time),
 	KUNIT_CASE(sleep_in_done_of_a_request_is_reported),
 	KUNIT_CASE(done_of_a_request_may_take_time),

@@ -6,6 +6,7 @@
 #include <linux/etherdevice.h>
 #include <linux/inet.h>
 #include <linux/netdevice.h>
+#include <linux/rtnetlink.h>
 #include <net/addrconf.h>
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
@@ -434,6 +435,39 @@ static void roce_gids_follow_the_addresses(struct kunit *test)
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev), 0);
 }
 
+/* Links or unlinks what is on top of a network device, be it a VLAN, a macvlan or a bridge. */
+static int put_on_top(struct net_device *ndev, struct net_device *upper, bool on)
+{
+	int err = 0;
+
+	rtnl_lock();
+	if (on)
+		err = netdev_upper_dev_link(ndev, upper, NULL);
+	else
+		netdev_upper_dev_unlink(ndev, upper);
+	rtnl_unlock();
+	return err;
+}
+
+static void n1_addresses_of_what_is_on_top_are_gids(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test), *upper = kvt_netdev(test);
+	struct mock *m = mock_up_eth(test, "kvtm_a", ndev);
+	struct gid_events *ev = gid_events_up(test, m);
+	__be32 addr = in_aton("192.0.2.8");
+	union ib_gid gid = ip4_gid(addr);
+
+	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(upper, addr, true));
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
+	KUNIT_ASSERT_EQ(test, 0, put_on_top(ndev, upper, true));
+	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, upper, true));
+	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, upper), 0);
+	/* It names what it is an address of, and nothing else. */
+	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev));
+	put_on_top(ndev, upper, false);
+	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, upper, false));
+}
+
 static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test);
@@ -551,6 +585,7 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(roce_port_has_its_default_gids),
 	KUNIT_CASE(roce_attr_names_its_netdev),
 	KUNIT_CASE(roce_gids_follow_the_addresses),
+	KUNIT_CASE(n1_addresses_of_what_is_on_top_are_gids),
 	KUNIT_CASE(held_roce_entry_does_not_hold_the_netdev),
 	KUNIT_CASE(netdev_set_before_registration_can_go),
 	KUNIT_CASE(gid_without_a_slot_comes_when_one_is_free),

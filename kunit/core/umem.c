@@ -211,6 +211,41 @@ static void bad_addresses_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
 }
 
+static unsigned long map_at(struct kunit *test, unsigned long at, int prot, int flags)
+{
+	unsigned long addr = kunit_vm_mmap(test, NULL, at, PAGE_SIZE, prot,
+					   MAP_ANONYMOUS | flags | (at ? MAP_FIXED : 0), 0);
+
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	return addr;
+}
+
+static void m11_memory_is_pinned_as_it_may_be_accessed(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	static const int kinds[] = { MAP_PRIVATE, MAP_SHARED };
+	unsigned long addr;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(kinds); i++) {
+		addr = map_at(test, 0, PROT_READ, kinds[i]);
+		KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, PAGE_SIZE, 0));
+		KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, PAGE_SIZE, IB_ACCESS_REMOTE_READ));
+		KUNIT_EXPECT_EQ(test, -EFAULT,
+				umem_error(m, addr, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE));
+	}
+	addr = map_pages(test, 3, RW);
+	fill_pages(test, addr, 3);
+	/* Guard pages, at either end. */
+	map_at(test, addr, PROT_NONE, MAP_PRIVATE);
+	map_at(test, addr + 2 * PAGE_SIZE, PROT_NONE, MAP_PRIVATE);
+	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 1, 0));
+	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_READ));
+	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr + PAGE_SIZE, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE));
+	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr + PAGE_SIZE, PAGE_SIZE + 1, 0));
+	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+}
+
 /* When a page cannot be pinned, all pages pinned before it are unpinned. */
 static void failure_in_the_middle_unpins_all(struct kunit *test)
 {
@@ -535,6 +570,7 @@ static struct kunit_case core_umem_cases[] = {
 	KUNIT_CASE(device_sees_what_is_written_later),
 	KUNIT_CASE(pages_are_dirty_if_the_device_may_write),
 	KUNIT_CASE(bad_addresses_are_refused),
+	KUNIT_CASE(m11_memory_is_pinned_as_it_may_be_accessed),
 	KUNIT_CASE(failure_in_the_middle_unpins_all),
 	KUNIT_CASE(bad_ranges_are_refused),
 	KUNIT_CASE(limit_on_locked_memory_holds),

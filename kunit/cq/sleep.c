@@ -95,7 +95,7 @@ static void open_gate(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 	kvt_gate_open(rec->arg);
 }
 
-static void done_may_wait_for_a_done_of_its_lane(struct kunit *test)
+static void c16_done_may_wait_for_a_done_of_its_lane(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_gate g;
@@ -161,7 +161,7 @@ static void lock_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *w
 	mutex_unlock(rec->arg);
 }
 
-static void done_that_waits_for_a_mutex_stops_nobody(struct kunit *test)
+static void c16_done_that_waits_for_a_mutex_stops_nobody(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct recorder *a, *b;
@@ -180,7 +180,7 @@ static void done_that_waits_for_a_mutex_stops_nobody(struct kunit *test)
 	mutex_destroy(&lock);
 }
 
-static void two_may_sleep_beside_a_third(struct kunit *test)
+static void c16_two_may_sleep_beside_a_third(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_gate g[2];
@@ -357,7 +357,7 @@ static void deal_with_another(struct kunit *test, struct inner *in,
 	recorder_expect_clean(test, a);
 }
 
-static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
+static void c16_done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
 {
 	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
@@ -370,7 +370,7 @@ static void done_may_drain_a_qp_of_another_cq_of_its_lane(struct kunit *test)
 	recorder_expect_clean(test, in->rec);
 }
 
-static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
+static void c16_done_may_flush_another_cq_of_its_lane(struct kunit *test)
 {
 	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
@@ -380,7 +380,7 @@ static void done_may_flush_another_cq_of_its_lane(struct kunit *test)
 	recorder_expect_clean(test, in->rec);
 }
 
-static void done_may_free_another_cq_of_its_lane(struct kunit *test)
+static void c16_done_may_free_another_cq_of_its_lane(struct kunit *test)
 {
 	struct inner *in = kvt_zalloc(test, sizeof(*in));
 
@@ -484,7 +484,7 @@ static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct gra
 	return rec;
 }
 
-static void destroy_waits_for_a_done_that_sleeps(struct kunit *test)
+static void q7_destroy_waits_for_a_done_that_sleeps(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
@@ -521,7 +521,7 @@ static void expect_words(struct kunit *test, const char *words, int (*fn)(void *
 	KUNIT_EXPECT_EQ(test, 0, t->ret);
 }
 
-static void destroy_that_waits_says_so(struct kunit *test)
+static void q7_destroy_that_waits_says_so(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct grave *gr = kvt_zalloc(test, sizeof(*gr));
@@ -861,19 +861,19 @@ static void nobody_is_forgotten_when_all_sleep_now_and_then(struct kunit *test)
 }
 
 static struct kunit_case cq_sleep_cases[] = {
-	KUNIT_CASE_PARAM(done_may_wait_for_a_done_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_done_may_wait_for_a_done_of_its_lane, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_may_wait_for_a_done_that_is_next_in_line, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_may_wait_for_another_lane_that_waits_for_its_own, kvt_queued_context),
-	KUNIT_CASE_PARAM(done_that_waits_for_a_mutex_stops_nobody, kvt_queued_context),
-	KUNIT_CASE_PARAM(two_may_sleep_beside_a_third, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_done_that_waits_for_a_mutex_stops_nobody, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_two_may_sleep_beside_a_third, kvt_queued_context),
 	KUNIT_CASE_PARAM(hundreds_may_sleep_at_once, kvt_queued_context),
 	KUNIT_CASE_PARAM(cq_behind_sleepers_waits_two_jiffies_for_each, kvt_queued_context),
-	KUNIT_CASE_PARAM(done_may_drain_a_qp_of_another_cq_of_its_lane, kvt_queued_context),
-	KUNIT_CASE_PARAM(done_may_flush_another_cq_of_its_lane, kvt_queued_context),
-	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_done_may_drain_a_qp_of_another_cq_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_done_may_flush_another_cq_of_its_lane, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_done_may_free_another_cq_of_its_lane, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_waits_for_another_that_sleeps, kvt_queued_context),
-	KUNIT_CASE_PARAM(destroy_waits_for_a_done_that_sleeps, kvt_queued_context),
-	KUNIT_CASE_PARAM(destroy_that_waits_says_so, kvt_queued_context),
+	KUNIT_CASE_PARAM(q7_destroy_waits_for_a_done_that_sleeps, kvt_queued_context),
+	KUNIT_CASE_PARAM(q7_destroy_that_waits_says_so, kvt_queued_context),
 	KUNIT_CASE_PARAM(free_that_waits_says_so, kvt_queued_context),
 	KUNIT_CASE_PARAM(flush_that_waits_says_so, kvt_queued_context),
 	KUNIT_CASE(free_that_waits_for_a_caller_says_so),

@@ -159,7 +159,7 @@ static struct busy *busy_of_param(struct kunit *test, struct rig *r, int (*post)
 	return b;
 }
 
-static void long_send_completes(struct kunit *test)
+static void p13_long_send_completes(struct kunit *test)
 {
 	busy_run(test, busy_of_param(test, busy_rig(test), post_long_send), IB_WC_SUCCESS);
 }
@@ -179,7 +179,7 @@ static int post_reads(struct rig *r)
 	return post_three(r, IB_WR_RDMA_READ);
 }
 
-static void reads_complete(struct kunit *test)
+static void p13_reads_complete(struct kunit *test)
 {
 	busy_run(test, busy_new(test, busy_rig(test), post_reads, 3), IB_WC_SUCCESS);
 }
@@ -189,7 +189,7 @@ static int post_writes(struct rig *r)
 	return post_three(r, IB_WR_RDMA_WRITE);
 }
 
-static void writes_complete(struct kunit *test)
+static void p13_writes_complete(struct kunit *test)
 {
 	busy_run(test, busy_new(test, busy_rig(test), post_writes, 3), IB_WC_SUCCESS);
 }
@@ -199,7 +199,7 @@ static int post_send(struct rig *r)
 	return rig_send(&r->a, 1, 0, 64);
 }
 
-static void send_finds_a_receive_late(struct kunit *test)
+static void p13_send_finds_a_receive_late(struct kunit *test)
 {
 	struct rig *r = busy_rig(test);
 	struct busy *b = busy_of_param(test, r, post_send);
@@ -216,7 +216,7 @@ static void send_finds_a_receive_late(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 }
 
-static void send_to_nobody_is_given_up(struct kunit *test)
+static void p13_send_to_nobody_is_given_up(struct kunit *test)
 {
 	struct rig *r = busy_rig(test);
 
@@ -225,7 +225,7 @@ static void send_to_nobody_is_given_up(struct kunit *test)
 }
 
 /* The queue pair is moved to ERR by another CPU: the long message ends, or is flushed. */
-static void queue_pair_can_be_changed(struct kunit *test)
+static void p13_queue_pair_can_be_changed(struct kunit *test)
 {
 	struct rig *r = busy_rig(test);
 	struct busy *b = busy_new(test, r, post_long_send, 1);
@@ -244,12 +244,12 @@ static void queue_pair_can_be_changed(struct kunit *test)
 }
 
 static struct kunit_case emu_busy_cases[] = {
-	KUNIT_CASE_PARAM(long_send_completes, busy_way_gen_params),
-	KUNIT_CASE(reads_complete),
-	KUNIT_CASE(writes_complete),
-	KUNIT_CASE_PARAM(send_finds_a_receive_late, busy_way_gen_params),
-	KUNIT_CASE_PARAM(send_to_nobody_is_given_up, busy_way_gen_params),
-	KUNIT_CASE(queue_pair_can_be_changed),
+	KUNIT_CASE_PARAM(p13_long_send_completes, busy_way_gen_params),
+	KUNIT_CASE(p13_reads_complete),
+	KUNIT_CASE(p13_writes_complete),
+	KUNIT_CASE_PARAM(p13_send_finds_a_receive_late, busy_way_gen_params),
+	KUNIT_CASE_PARAM(p13_send_to_nobody_is_given_up, busy_way_gen_params),
+	KUNIT_CASE(p13_queue_pair_can_be_changed),
 	{}
 };
 KVT_SUITE(emu_busy);

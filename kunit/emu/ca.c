@@ -171,7 +171,7 @@ static struct ib_device *own(struct kunit *test, const char *name, const char *n
 	return kvt_device(test, name);
 }
 
-static void queries_follow_the_mtu_of_a_network_device(struct kunit *test)
+static void n2_queries_follow_the_mtu_of_a_network_device(struct kunit *test)
 {
 	static const struct {
 		int mtu;
@@ -211,7 +211,7 @@ static struct kunit_case emu_ca_cases[] = {
 	KUNIT_CASE(what_is_not_understood_is_refused),
 	KUNIT_CASE(tag_does_not_upset_who_reads_it),
 	KUNIT_CASE(doorbells_run_out),
-	KUNIT_CASE(queries_follow_the_mtu_of_a_network_device),
+	KUNIT_CASE(n2_queries_follow_the_mtu_of_a_network_device),
 	KUNIT_CASE(queries_follow_settings_without_event),
 	{}
 };

@@ -390,7 +390,7 @@ static void set_netdev_mtu(struct kunit *test, struct net_device *ndev, int mtu)
 	rtnl_unlock();
 }
 
-static void mtu_follows_the_network_device(struct kunit *test)
+static void n2_mtu_follows_the_network_device(struct kunit *test)
 {
 	static const struct {
 		int mtu;
@@ -464,7 +464,7 @@ static void rate_follows_the_network_device(struct kunit *test)
 	expect_rate(test, IB_WIDTH_4X, IB_SPEED_EDR);
 }
 
-static void network_device_has_one_port(struct kunit *test)
+static void n3_network_device_has_one_port(struct kunit *test)
 {
 	struct net_device *first = kvt_netdev(test), *second = kvt_netdev(test);
 
@@ -490,9 +490,9 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE_PARAM(connection_fails_if_a_port_stays_down, down_gen_params),
 	KUNIT_CASE_PARAM(connection_on_each_network, net_gen_params),
 	KUNIT_CASE_PARAM(connection_to_itself, few_net_gen_params),
-	KUNIT_CASE(mtu_follows_the_network_device),
+	KUNIT_CASE(n2_mtu_follows_the_network_device),
 	KUNIT_CASE(rate_follows_the_network_device),
-	KUNIT_CASE(network_device_has_one_port),
+	KUNIT_CASE(n3_network_device_has_one_port),
 	{}
 };
 KVT_SUITE(emu_conform_port);

@@ -5,6 +5,7 @@
  */
 
 #include "emu/rig.h"
+#include "lib/console.h"
 
 #define ALL_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ)
@@ -443,7 +444,7 @@ static void q5_destroy_while_attached_is_busy(struct kunit *test)
 }
 
 /* They are hints: what means nothing to the HCA is no error. */
-static void optional_access_flags_are_ignored(struct kunit *test)
+static void q8_optional_access_flags_are_ignored(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_qp_init_attr init;
@@ -455,9 +456,15 @@ static void optional_access_flags_are_ignored(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_WRITE, attr.qp_access_flags);
 }
 
-/* What the HCA does not have is refused, and nothing is queued. */
-static void unknown_operations_are_refused(struct kunit *test)
+/* What the HCA does not have is refused, and nothing is queued; what others have, by its name. */
+static void p14_operations_that_it_lacks_are_refused(struct kunit *test)
 {
+	static const char * const names[] = {
+		"LSO is not supported", "masked CMP_SWP is not supported",
+		"masked FETCH_ADD is not supported", "FLUSH is not supported",
+		"ATOMIC_WRITE is not supported",
+	};
+	struct kvt_console *said[ARRAY_SIZE(names)];
 	static const enum ib_wr_opcode ops[] = {
 		IB_WR_LSO, IB_WR_MASKED_ATOMIC_CMP_AND_SWP, IB_WR_MASKED_ATOMIC_FETCH_AND_ADD,
 		IB_WR_FLUSH, IB_WR_ATOMIC_WRITE, IB_WR_REG_MR_INTEGRITY, IB_WR_RESERVED1, -1,
@@ -468,12 +475,16 @@ static void unknown_operations_are_refused(struct kunit *test)
 	struct ib_rdma_wr wr = {};
 	int i;
 
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		said[i] = kvt_console_watch(test, names[i]);
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		rig_send_wr(&wr.wr, i, &sge, 1);
 		wr.wr.opcode = ops[i];
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, &wr.wr, (struct ib_send_wr *)bad);
 	}
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		KUNIT_EXPECT_EQ_MSG(test, 1, kvt_console_times(said[i]), "%s", names[i]);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 }
@@ -490,8 +501,8 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE_PARAM(q4_error_ends_what_sqd_holds, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_path_changes_under_traffic, move_gen_params),
 	KUNIT_CASE(q5_destroy_while_attached_is_busy),
-	KUNIT_CASE(optional_access_flags_are_ignored),
-	KUNIT_CASE(unknown_operations_are_refused),
+	KUNIT_CASE(q8_optional_access_flags_are_ignored),
+	KUNIT_CASE(p14_operations_that_it_lacks_are_refused),
 	{}
 };
 KVT_SUITE(emu_conform_qp);

@@ -205,7 +205,7 @@ static void u1_inline_with_immediate_data(struct kunit *test)
 }
 
 /* An AH made from the completion and the GRH reaches the sender. */
-static void u1_receiver_answers_by_the_completion(struct kunit *test)
+static void u10_receiver_answers_by_the_completion(struct kunit *test)
 {
 	struct rig *r = rig_ud_of_param(test);
 	struct ib_ah *back, *ah = rig_ah(test, &r->a, &r->b);
@@ -272,7 +272,7 @@ static void expect_from_vlan(struct kunit *test, const struct rig_end *from, con
 	KUNIT_EXPECT_MEMEQ(test, mac, wc->smac, ETH_ALEN);
 }
 
-static void u1_answer_goes_out_from_the_same_vlan(struct kunit *test)
+static void u10_answer_goes_out_from_the_same_vlan(struct kunit *test)
 {
 	struct rig *r = rig_alloc(test);
 	struct ib_ah *back, *ah;
@@ -573,8 +573,8 @@ static struct kunit_case emu_conform_ud_cases[] = {
 	KUNIT_CASE_PARAM(u1_datagram_comes_with_its_header, net_gen_params),
 	KUNIT_CASE_PARAM(u1_header_and_payload_cut_anywhere, few_net_gen_params),
 	KUNIT_CASE_PARAM(u1_inline_with_immediate_data, few_net_gen_params),
-	KUNIT_CASE_PARAM(u1_receiver_answers_by_the_completion, net_gen_params),
-	KUNIT_CASE_PARAM(u1_answer_goes_out_from_the_same_vlan, vlan_type_gen_params),
+	KUNIT_CASE_PARAM(u10_receiver_answers_by_the_completion, net_gen_params),
+	KUNIT_CASE_PARAM(u10_answer_goes_out_from_the_same_vlan, vlan_type_gen_params),
 	KUNIT_CASE(u1_a_queue_pair_sends_to_itself),
 	KUNIT_CASE_PARAM(u2_short_receive_waits_for_a_short_message, few_net_gen_params),
 	KUNIT_CASE(u2_receive_without_room_for_a_header),
