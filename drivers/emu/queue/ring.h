@@ -24,6 +24,10 @@
  *	which comes before reserve, until after publish; and before a reset, the
  *	state is changed and a grace period passes.
  *
+ * That is how it is meant. Documentation/models/wq.pml goes through it for two posters and one
+ * that interrupts, two consumers and two pollers, with positions that wrap; that more of them
+ * make no difference is not proved.
+ *
  * Three positions move along the ring, in this order and never past each other:
  *
  *   head		the next entry to reserve
