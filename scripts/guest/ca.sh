@@ -11,6 +11,8 @@
 for dev in dummy0 dummy1; do
 	add_dummy $dev
 done
+# For the case that registers huge pages, where the kernel has some.
+[ ! -e /proc/sys/vm/nr_hugepages ] || echo 4 >/proc/sys/vm/nr_hugepages
 load kverbs contract=warn && load kverbs_ca && load kverbs_emu || exit 1
 for test in $(echo "${TESTS:?}" | tr : " "); do
 	cases "$test" ${ONLY:+"$ONLY"}

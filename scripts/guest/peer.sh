@@ -21,6 +21,23 @@ cases fake_gpu
 cases peer_e2e
 cases peer_dmabuf
 cases peer_sysfs --operations "${OPERATIONS:?}" --seed "${SEED:?}"
+
+# Unbinding waits for as long as a process has the file of the GPU, and says so.
+unbinding_says_what_it_waits_for() {
+	gpu=$(find /sys/bus/pci/drivers/kverbs_fake_gpu/ -name '0000:*' | head -n 1)
+	exec 3</dev/fake_gpu0 4</dev/fake_gpu1
+	(
+		exec 3<&- 4<&-
+		echo "${gpu##*/}" >/sys/bus/pci/drivers/kverbs_fake_gpu/unbind
+	) &
+	unbinder=$!
+	retry 400 sh -c "dmesg | grep -q 'fake_gpu[01]: removal waiting for processes that use'"
+	said=$?
+	exec 3<&- 4<&-
+	wait $unbinder && [ $said -eq 0 ]
+}
+[ "${GPUS:-}" != bar ] ||
+	check "unbinding a GPU says what it waits for" unbinding_says_what_it_waits_for
 unload kverbs_peer_move kverbs_fake_gpu
 check "clients leave nothing in sysfs" [ -z "$(ls $PEERS)" ]
 unload_all
