@@ -38,7 +38,7 @@ struct ib_client {
 	 */
 	int (*get_nl_info)(struct ib_device *ibdev, void *client_data,
 			   struct ib_client_nl_info *res);
-	/*
+	/**
 	 * @get_global_nl_info: the same for a character device that all devices share; must
 	 * not sleep
 	 */

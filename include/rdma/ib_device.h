@@ -223,7 +223,7 @@ struct ib_device_ops {
 	/** @alloc_ucontext: [user] a process opens the device */
 	int (*alloc_ucontext)(struct ib_ucontext *context,
 			      struct ib_udata *udata);
-	/*
+	/**
 	 * @dealloc_ucontext: [user] the process has closed the device; all of its objects
 	 * are gone
 	 */
@@ -248,7 +248,7 @@ struct ib_device_ops {
 	 * not reach its registers any more. Without it, unregistration waits for all processes
 	 */
 	void (*disassociate_ucontext)(struct ib_ucontext *ibcontext);
-	/*
+	/**
 	 * @query_ucontext: [user] returns the driver's data to a process that was passed
 	 * the open file
 	 */
@@ -346,7 +346,7 @@ struct ib_device_ops {
 	 * an error, @revoke_mr follows.
 	 */
 	int (*resume_mr)(struct ib_mr *mr, struct ib_umem *umem);
-	/*
+	/**
 	 * @reg_user_mr_dmabuf: as @reg_user_mr, but for a dma-buf; @attrs is NULL for
 	 * callers in the kernel
 	 */
@@ -509,7 +509,7 @@ struct ib_device_ops {
 	void (*dealloc_driver)(struct ib_device *dev);
 	/** @get_numa_node: returns the NUMA node to allocate QPs from */
 	int (*get_numa_node)(struct ib_device *dev);
-	/*
+	/**
 	 * @iw_add_ref: iWARP: takes a reference on a QP; only iw_cm calls this and the next
 	 * ones
 	 */
@@ -544,7 +544,7 @@ struct ib_device_ops {
 	size_t size_ib_pd;
 	/** @size_ib_qp: bytes of the driver's structure for a QP */
 	size_t size_ib_qp;
-	/*
+	/**
 	 * @size_ib_rwq_ind_table: bytes of the driver's structure for an RSS indirection
 	 * table
 	 */

@@ -202,7 +202,7 @@ static int name(__VA_ARGS__)							\
 METHOD(post_send, 0, struct ib_qp *qp, const struct ib_send_wr *wr, const struct ib_send_wr **bad)
 METHOD(post_recv, 0, struct ib_qp *qp, const struct ib_recv_wr *wr, const struct ib_recv_wr **bad)
 METHOD(post_srq_recv, 0, struct ib_srq *srq, const struct ib_recv_wr *wr,
-       const struct ib_recv_wr **bad)
+	const struct ib_recv_wr **bad)
 METHOD(poll_cq, 0, struct ib_cq *cq, int nr, struct ib_wc *wc)
 METHOD(req_notify_cq, 0, struct ib_cq *cq, enum ib_cq_notify_flags flags)
 METHOD(create_ah, 0, struct ib_ah *ah, struct rdma_ah_init_attr *init, struct ib_udata *udata)
@@ -211,7 +211,7 @@ METHOD(destroy_ah, 0, struct ib_ah *ah, u32 flags)
 METHOD(map_phys_fmr, 0, struct ib_fmr *fmr, u64 *pages, int nr, u64 iova)
 METHOD(map_mr_sg, nr, struct ib_mr *mr, struct scatterlist *sg, int nr, unsigned int *offset)
 METHOD(map_mr_sg_pi, 0, struct ib_mr *mr, struct scatterlist *data, int nr_data,
-       unsigned int *data_offset, struct scatterlist *meta, int nr_meta, unsigned int *meta_offset)
+	unsigned int *data_offset, struct scatterlist *meta, int nr_meta, unsigned int *meta_offset)
 METHOD(check_mr_status, 0, struct ib_mr *mr, u32 check, struct ib_mr_status *status)
 
 static int query_ah(struct ib_ah *ah, struct rdma_ah_attr *attr)

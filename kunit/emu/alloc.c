@@ -90,7 +90,7 @@ static int make_srq(struct bench *b)
 CALLS_VOID(unmake_srq, ib_destroy_srq(b->object))
 CALLS(make_mr, keep(b, ib_alloc_mr(b->r->a.pd, IB_MR_TYPE_MEM_REG, 64)))
 CALLS(make_user_mr,
-      keep(b, ib_reg_user_mr(b->r->a.pd, b->addr, USER_LEN, b->addr, IB_ACCESS_LOCAL_WRITE)))
+	keep(b, ib_reg_user_mr(b->r->a.pd, b->addr, USER_LEN, b->addr, IB_ACCESS_LOCAL_WRITE)))
 CALLS(unmake_mr, ib_dereg_mr(b->object))
 CALLS(make_mw, keep(b, ib_alloc_mw(b->r->a.pd, IB_MW_TYPE_2)))
 CALLS(unmake_mw, ib_dealloc_mw(b->object))

@@ -85,7 +85,7 @@ static int answered(struct target *t, struct ib_ca_request *req)
 
 MAKES(make_list, target, t, answered(t, &CA_REQ(LIST, .handle = t->h)))
 MAKES(make_fresh, target, t,
-      answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH)))
+	answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH)))
 
 static void unmake_nothing(void *arg)
 {

@@ -200,7 +200,7 @@ static int make_distance_many(void *arg)
 }
 
 MAKES(make_distance, p2p_victim, v,
-      pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0)
+	pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0)
 
 static void unmake_nothing(void *arg)
 {
@@ -362,8 +362,8 @@ UNMAKES(unmake_region, p2p_region, r, WARN_ON(ib_dereg_mr(r->mr)))
 
 /* References on the provider, plus pages pinned by the process, plus users of the PD. */
 MAKES(count_region, p2p_region, r,
-      count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
-      atomic_read(&r->end.pd->usecnt))
+	count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
+	atomic_read(&r->end.pd->usecnt))
 
 static const struct victim victim_region = {
 	"ib_reg_mem, p2p", make_region, unmake_region, .held = count_region,

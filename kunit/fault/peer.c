@@ -105,7 +105,7 @@ struct part {
 #define ENTRIES		300
 
 MAKES(make_part, part, p,
-      peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE, (ENTRIES - 2) * PAGE_SIZE))
+	peer_table_trim(&p->table, p->list, ENTRIES, PAGE_SIZE, (ENTRIES - 2) * PAGE_SIZE))
 UNMAKES(unmake_part, part, p, sg_free_table(&p->table))
 
 static void part_of_a_list(struct kunit *test)

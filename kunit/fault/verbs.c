@@ -261,7 +261,7 @@ static int make_fmr(void *arg)
 
 UNMAKES(unmake_fmr, objects, o, ib_dealloc_fmr(o->fmr))
 MAKES(make_user_mr, objects, o,
-      KEEP(o, mr, ib_reg_user_mr(o->pd, o->addr, USER_PAGES << PAGE_SHIFT, o->addr,
+	KEEP(o, mr, ib_reg_user_mr(o->pd, o->addr, USER_PAGES << PAGE_SHIFT, o->addr,
 				 IB_ACCESS_LOCAL_WRITE)))
 MAKES(make_pool, objects, o, ib_mr_pool_init(o->qp, &o->qp->rdma_mrs, 4, IB_MR_TYPE_MEM_REG, 8, 0))
 UNMAKES(unmake_pool, objects, o, ib_mr_pool_destroy(o->qp, &o->qp->rdma_mrs))

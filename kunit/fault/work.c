@@ -48,7 +48,7 @@ UNMAKES(unmake_open, target, t, ca_rig_close(t->m->ibdev, t->a.req.handle))
 MAKES(make_pd, target, t, submit(t, &CA_REQ(ALLOC_PD, .handle = t->h)))
 UNMAKES(unmake_pd, target, t, ca_rig_dealloc(t->m->ibdev, t->h, t->a.req.object))
 MAKES(make_mr, target, t,
-      submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg, .in_len = sizeof(t->reg))))
+	submit(t, &CA_REQ(REG_MR, .handle = t->h, .in = &t->reg, .in_len = sizeof(t->reg))))
 UNMAKES(unmake_mr, target, t, ca_rig_dereg(t->m->ibdev, t->h, t->a.req.object))
 
 static int count_pinned(void *arg)

@@ -186,7 +186,7 @@ static void put_waits_for_revoke_and_what_follows(struct kunit *test)
 
 static void log_names_the_revoke_that_a_put_waits_for(struct kunit *test)
 {
-	struct kvt_console *waiting = kvt_console_watch(test, "revoke() of its user, by process");
+	struct kvt_console *waiting = kvt_console_watch(test, "revoke() of its user has not returned");
 	struct scene *s = scene_active(test);
 	struct kvt_thread *t, *put;
 
