@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Included ahead of each of the kernel's own source files that "make ulps" builds: what they
- * find in the kernel's own rdma headers, and kverbs' core is without. The types are only named
- * in prototypes.
+ * Included ahead of each of the kernel's own source files that "make ulps" builds: declarations
+ * that the kernel's own rdma headers have and kverbs' lack. The types appear only in prototypes.
  */
 #ifndef KVERBS_ULPS_OVERLAY_H
 #define KVERBS_ULPS_OVERLAY_H
@@ -12,7 +11,7 @@ struct ib_qp_security;
 struct ib_rdmacg_object;
 struct workqueue_struct;
 
-/* Of kverbs_mad. */
+/* Provided by kverbs_mad. */
 extern struct workqueue_struct *ib_wq;
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The rdma control group: devices are listed there, and what processes make is charged to it.
+ * The rdma control group: it lists the devices, and the objects of processes are charged to it.
  *
- * A client of the core, which is added before ib_uverbs is, and removed after it.
+ * It is a client of the core, added to each device before ib_uverbs and removed after it.
  */
 #include <linux/cgroup_rdma.h>
 #include <linux/export.h>
@@ -41,7 +41,7 @@ static void cgroup_remove(struct ib_device *dev, void *client_data)
 
 /**
  * ib_rdmacg_try_charge() - charge an object to the control group of the calling process
- * @object: keeps the group
+ * @object: records the group
  * @dev: the device
  * @what: kind of resource
  *
@@ -59,7 +59,7 @@ EXPORT_SYMBOL(ib_rdmacg_try_charge);
 
 /**
  * ib_rdmacg_uncharge() - undo ib_rdmacg_try_charge()
- * @object: has the group
+ * @object: as charged
  * @dev: the device
  * @what: kind of resource
  *

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that the connection manager and the verbs of processes expect of the kernel's own
- * core, by means of kverbs'. They are private to that core, and declared in its core_priv.h and
- * restrack.h.
+ * Functions that the kernel's own connection manager and ib_uverbs expect from the kernel's own
+ * core, implemented on kverbs' core. They are private to the kernel's core, which declares them
+ * in core_priv.h and restrack.h.
  */
 #include <linux/export.h>
 #include <linux/sched.h>
@@ -14,7 +14,7 @@
 #include "core_priv.h"
 
 /**
- * roce_gid_type_mask_support() - the types of GIDs that a port has
+ * roce_gid_type_mask_support() - the GID types that a port supports
  * @dev: the device
  * @port: port number
  *
@@ -28,7 +28,7 @@ unsigned long roce_gid_type_mask_support(struct ib_device *dev, u32 port)
 EXPORT_SYMBOL(roce_gid_type_mask_support);
 
 /**
- * ib_cache_gid_type_str() - the name that user space has for a type of GIDs
+ * ib_cache_gid_type_str() - the user-space name of a GID type
  * @type: the type, or any other number
  *
  * Context: Any.
@@ -41,11 +41,11 @@ const char *ib_cache_gid_type_str(enum ib_gid_type type)
 EXPORT_SYMBOL(ib_cache_gid_type_str);
 
 /**
- * ib_cache_gid_parse_type_str() - the type of GIDs that a name stands for
- * @buf: the name, perhaps with a newline, as configfs has it
+ * ib_cache_gid_parse_type_str() - look up a GID type by name
+ * @buf: the name, possibly followed by a newline, as configfs passes it
  *
  * Context: Any.
- * Return: the type; %IB_GID_TYPE_IB for the name that this and %IB_GID_TYPE_ROCE share;
+ * Return: the type; %IB_GID_TYPE_IB for the name that it shares with %IB_GID_TYPE_ROCE;
  * -EINVAL for other names.
  */
 int ib_cache_gid_parse_type_str(const char *buf)
@@ -77,10 +77,10 @@ int ib_port_register_client_groups(struct ib_device *dev, u32 port,
 EXPORT_SYMBOL(ib_port_register_client_groups);
 
 /**
- * ib_port_unregister_client_groups() - remove them
+ * ib_port_unregister_client_groups() - remove a client's files from the directory of a port
  * @dev: the device
  * @port: port number
- * @groups: as they were added
+ * @groups: as passed to ib_port_register_client_groups()
  *
  * Context: Process, may sleep.
  */
@@ -91,7 +91,7 @@ void ib_port_unregister_client_groups(struct ib_device *dev, u32 port,
 }
 EXPORT_SYMBOL(ib_port_unregister_client_groups);
 
-/* --- tracking of what the core has not made ------------------------------------------ */
+/* --- tracking of objects that the core did not create --------------------------------- */
 
 static struct ib_device *device_of(struct rdma_restrack_entry *res)
 {
@@ -113,9 +113,9 @@ static struct ib_device *device_of(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_new() - initialize the tracking entry of an object that is being made
+ * rdma_restrack_new() - initialize the tracking entry of an object under construction
  * @res: the entry, zeroed
- * @type: kind of the object: a CM ID; or a context, PD, CQ or region of a process, for which
+ * @type: kind of the object: a CM ID; or a process's context, PD, CQ or MR, for which
  *	ib_uverbs calls the driver itself
  *
  * Context: Process.
@@ -130,9 +130,9 @@ void rdma_restrack_new(struct rdma_restrack_entry *res, enum rdma_restrack_type 
 EXPORT_SYMBOL(rdma_restrack_new);
 
 /**
- * rdma_restrack_set_name() - record the maker of an object
+ * rdma_restrack_set_name() - record the owner of an object
  * @res: its tracking entry
- * @caller: KBUILD_MODNAME of the maker; %NULL: the calling process is
+ * @caller: KBUILD_MODNAME of the owner; %NULL if the calling process owns it
  *
  * Context: Process.
  */
@@ -146,11 +146,11 @@ void rdma_restrack_set_name(struct rdma_restrack_entry *res, const char *caller)
 EXPORT_SYMBOL(rdma_restrack_set_name);
 
 /**
- * rdma_restrack_parent_name() - the maker of another is the maker of a CM ID
+ * rdma_restrack_parent_name() - copy the owner of another object to a CM ID
  * @dst: tracking entry of the ID
- * @parent: that of the other, which a listener is, for example
+ * @parent: tracking entry of the other object, for example a listener
  *
- * A parent that is being destroyed may have dropped its task.
+ * A parent that is being destroyed may have dropped its task already.
  *
  * Context: Any.
  */
@@ -165,7 +165,7 @@ void rdma_restrack_parent_name(struct rdma_restrack_entry *dst,
 EXPORT_SYMBOL(rdma_restrack_parent_name);
 
 /**
- * rdma_restrack_add() - list an object; a CM ID when it has got a device
+ * rdma_restrack_add() - list an object; a CM ID is listed once it has a device
  * @res: its tracking entry
  *
  * Context: Process.
@@ -181,7 +181,7 @@ EXPORT_SYMBOL(rdma_restrack_add);
 
 /**
  * rdma_restrack_del() - take an object off the list, before it is freed
- * @res: its tracking entry; it may never have been listed, as a CM ID without a device
+ * @res: its tracking entry; it may never have been listed, like a CM ID without a device
  *
  * Context: Process, may sleep.
  */
@@ -195,7 +195,7 @@ void rdma_restrack_del(struct rdma_restrack_entry *res)
 EXPORT_SYMBOL(rdma_restrack_del);
 
 /**
- * rdma_restrack_sync() - a region has another PD now: nobody looks at the old one any more
+ * rdma_restrack_sync() - wait until nobody uses the old PD of an MR that has moved to another
  * @res: its tracking entry
  *
  * Context: Process, may sleep.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the files of kverbs_mad share.
+ * Declarations shared by the files of kverbs_mad.
  */
 #ifndef KVERBS_ULPS_MAD_H
 #define KVERBS_ULPS_MAD_H

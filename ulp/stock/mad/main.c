@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * kverbs_mad.ko: the kernel's own MAD layer, SA client, address resolution, RDMA netlink and
- * rdma_rw contexts, which its ib_core initializes with its other parts. They are above
- * kverbs' core, which has the other parts.
+ * rdma_rw contexts. In the kernel they are part of ib_core; here they sit above kverbs' core,
+ * which provides the rest of it.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -16,16 +16,16 @@
 #include "sa.h"
 
 /*
- * ib_wq - the workqueue of what stands on the MAD layer
+ * ib_wq - the workqueue of the users of the MAD layer
  *
- * Only the kernel's own sources use it; kverbs' core has its own.
+ * Only the kernel's own sources use it; kverbs' core has a workqueue of its own.
  */
 struct workqueue_struct *ib_wq;
 EXPORT_SYMBOL_GPL(ib_wq);
 
 unsigned int rdma_dev_net_id;
 
-/* kverbs' devices are in the first namespace; each namespace has a netlink socket. */
+/* kverbs' devices are in the initial namespace; each namespace has a netlink socket. */
 static int __net_init netlink_init(struct net *net)
 {
 	struct rdma_dev_net *rnet = rdma_net_to_dev_net(net);
@@ -46,7 +46,7 @@ static struct pernet_operations netlink_ops = {
 	.size = sizeof(struct rdma_dev_net),
 };
 
-/* Answers of a process, which must have CAP_NET_ADMIN. */
+/* Handlers of answers from a process, which must have CAP_NET_ADMIN. */
 #define FROM_ADMIN(function) { .flags = RDMA_NL_ADMIN_PERM, .doit = (function) }
 static const struct rdma_nl_cbs sa_calls[RDMA_NL_LS_NUM_OPS] = {
 	[RDMA_NL_LS_OP_IP_RESOLVE] = FROM_ADMIN(ib_nl_handle_ip_res_resp),

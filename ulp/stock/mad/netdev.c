@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Network devices on top of a port, as the driver of the RDMA device would have them. A driver
- * that has no opinion leaves the whole network device to its client.
+ * Network devices on top of a port, set up by the driver of the RDMA device. A driver without
+ * rdma_netdev_get_params() leaves the network device entirely to its client.
  */
 #include <linux/err.h>
 #include <linux/export.h>
@@ -21,13 +21,13 @@ static int netdev_params(struct ib_device *device, u32 port, enum rdma_netdev_t 
  * @device: the device
  * @port_num: the port
  * @type: kind of network device
- * @name: its name, or a pattern of it
- * @name_assign_type: who has chosen the name
+ * @name: its name, or a pattern for it
+ * @name_assign_type: who chose the name
  * @setup: sets it up, as for alloc_netdev()
  *
  * Context: Process, may sleep.
  * Return: the network device; or an ERR_PTR: -EOPNOTSUPP if the driver leaves it to the caller,
- * -ENOMEM, or what the driver's rdma_netdev_get_params() has returned.
+ * -ENOMEM, or what the driver's rdma_netdev_get_params() returned.
  */
 struct net_device *rdma_alloc_netdev(struct ib_device *device, u32 port_num,
 				     enum rdma_netdev_t type, const char *name,
@@ -52,10 +52,10 @@ EXPORT_SYMBOL(rdma_alloc_netdev);
  * @name: not used
  * @name_assign_type: not used
  * @setup: not used
- * @netdev: the network device, of rdma_alloc_netdev()
+ * @netdev: the network device, from rdma_alloc_netdev()
  *
  * Context: Process, may sleep.
- * Return: 0; -EOPNOTSUPP if the driver leaves it to the caller; or what the driver has returned.
+ * Return: 0; -EOPNOTSUPP if the driver leaves it to the caller; or what the driver returned.
  */
 int rdma_init_netdev(struct ib_device *device, u32 port_num, enum rdma_netdev_t type,
 		     const char *name, unsigned char name_assign_type,

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that the kernel's own RDMA netlink expects of its core, by means of kverbs'.
+ * Functions that the kernel's own RDMA netlink expects from the kernel's own core, implemented on
+ * kverbs' core.
  *
- * They are private to that core, and declared in its core_priv.h and in rdma_counter.h. What
- * kverbs does not have, a request is refused: moving devices between network namespaces, counters
- * that QPs are bound to, and devices that are part of others.
+ * They are private to the kernel's core, which declares them in core_priv.h and rdma_counter.h.
+ * Requests for what kverbs does not support are refused: moving devices between network
+ * namespaces, binding QPs to counters, and sub-devices.
  */
 #include <linux/device.h>
 #include <linux/export.h>
@@ -13,7 +14,7 @@
 
 #include "core_priv.h"
 
-/* Devices are seen in all network namespaces. */
+/* Devices are visible in all network namespaces. */
 bool ib_devices_shared_netns = true;
 
 int rdma_compatdev_set(u8 enable)
@@ -21,7 +22,7 @@ int rdma_compatdev_set(u8 enable)
 	return -EOPNOTSUPP;
 }
 
-/* Gives the caller's use of the device back, as the netlink request has it. */
+/* Drops the caller's reference on the device, as the netlink code expects. */
 int ib_device_set_netns_put(struct sk_buff *skb, struct ib_device *dev, u32 ns_fd)
 {
 	ib_device_put(dev);
@@ -36,7 +37,7 @@ int ib_device_set_dim(struct ib_device *dev, u8 use_dim)
 	return 0;
 }
 
-/* Returns the device of that number with a use taken, or NULL. */
+/* Returns the device with that index and a reference on it, or NULL. */
 struct ib_device *ib_device_get_by_index(const struct net *net, u32 index)
 {
 	u32 found = index;
@@ -67,7 +68,7 @@ int ib_enum_all_devs(nldev_callback call, struct sk_buff *skb, struct netlink_ca
 
 /* --- character devices of clients ------------------------------------------------ */
 
-/* The character device stays until the caller puts it. */
+/* The caller has to put the character device. */
 static int ask_client(struct ib_client *client, struct ib_device *dev, void *client_data,
 		      void *arg)
 {
@@ -84,14 +85,14 @@ static int ask_client(struct ib_client *client, struct ib_device *dev, void *cli
 }
 
 /*
- * @dev: NULL for a character device that all devices share. The kernel's own core would have
- * modprobe look for the client, and find its own module of that name.
+ * @dev: NULL for a character device that all devices share. The kernel's own core would ask
+ * modprobe for a missing client; here that would load the kernel's own module of that name.
  */
 int ib_get_client_nl_info(struct ib_device *dev, const char *name, struct ib_client_nl_info *res)
 {
 	int ret = ib_call_client(dev, name, ask_client, res);
 
-	/* As the kernel's own core has it. */
+	/* The error that the kernel's own core returns. */
 	return ret == -ENOENT ? -EOPNOTSUPP : ret;
 }
 
@@ -127,7 +128,7 @@ int rdma_counter_query_stats(struct rdma_counter *counter)
 	return -EOPNOTSUPP;
 }
 
-/* What bound counters have counted besides those of the port. */
+/* The counts of bound counters, in addition to the port's own. */
 u64 rdma_counter_get_hwstat_value(struct ib_device *dev, u32 port, u32 index)
 {
 	return 0;
@@ -156,7 +157,7 @@ int rdma_counter_get_mode(struct ib_device *dev, u32 port, enum rdma_nl_counter_
 	return 0;
 }
 
-/* An optional counter. */
+/* Switches an optional counter on or off. */
 int rdma_counter_modify(struct ib_device *dev, u32 port, unsigned int index, bool enable)
 {
 	struct rdma_hw_stats *stats = ib_port_stats(dev, port);
@@ -174,7 +175,7 @@ int rdma_counter_modify(struct ib_device *dev, u32 port, unsigned int index, boo
 	return ret;
 }
 
-/* --- devices that are part of others ------------------------------------------------------ */
+/* --- sub-devices ---------------------------------------------------------------------------- */
 
 int ib_add_sub_device(struct ib_device *parent, enum rdma_nl_dev_type type, const char *name)
 {

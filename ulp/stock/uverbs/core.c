@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Functions that the kernel's own verbs of processes expect of its core, by means of kverbs'.
- * What kverbs does not have, a process is refused: extended connections, and receive queues of
- * their own.
+ * Functions that the kernel's own ib_uverbs expects from the kernel's own core, implemented on
+ * kverbs' core. Requests for what kverbs does not support are refused: XRC domains and receive
+ * work queues (WQs).
  */
 #include <linux/module.h>
 #include <linux/rcupdate.h>
@@ -12,20 +12,20 @@
 #include "core_priv.h"
 #include "uverbs.h"
 
-/* Drivers find the context by kverbs' <rdma/uverbs_ioctl.h>. */
+/* Drivers look the context up with kverbs' <rdma/uverbs_ioctl.h>. */
 static_assert(offsetof(struct uverbs_attr_bundle, context) -
 	      offsetof(struct uverbs_attr_bundle, driver_udata) == IB_UDATA_TO_CONTEXT);
 
-/* The core has counted already. */
+/* The core keeps this count itself. */
 void ib_qp_usecnt_inc(struct ib_qp *qp)
 {
 }
 
 /**
- * rdma_umap_priv_init() - list a mapping of a process's that is to end with the device
+ * rdma_umap_priv_init() - list a process's mapping, to be zapped when the device goes
  * @priv: its place in the list
  * @vma: the mapping, of an open device file
- * @entry: what it maps, which it holds; or %NULL
+ * @entry: what it maps, on which a reference is taken; or %NULL
  *
  * Context: Process.
  */
@@ -96,7 +96,7 @@ struct ib_xrcd *ib_alloc_xrcd_user(struct ib_device *dev, struct inode *inode,
 	return ERR_PTR(-EOPNOTSUPP);
 }
 
-/* Of what the others have never made. */
+/* Never called: no XRC domain exists. */
 int ib_dealloc_xrcd_user(struct ib_xrcd *xrcd, struct ib_udata *udata)
 {
 	return -EOPNOTSUPP;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kverbs' header, with what the kernel's own verbs of processes name besides: objects that
- * processes ask the methods of a driver for, and that the core knows only by pointer. They have
- * the members that those sources use; no driver of kverbs' makes any. And what IP over InfiniBand
- * asks drivers for.
+ * kverbs' header, plus the types that the kernel's own ib_uverbs uses and kverbs' core knows only
+ * as pointers: objects that only a driver's methods can create. They have just the members that
+ * those sources access; no driver of kverbs creates any. And the declarations that IP over
+ * InfiniBand needs for network devices of drivers.
  */
 #ifndef KVERBS_ULPS_IB_VERBS_H
 #define KVERBS_ULPS_IB_VERBS_H
@@ -22,10 +22,10 @@ struct ib_uverbs_file;
 struct ib_uwq_object;
 struct uverbs_attr_bundle;
 
-/* What the core exports for these sources alone. */
+/* Functions provided for these sources alone. */
 #include <kverbs/upper.h>
 
-/* No object is a driver's own secret. */
+/* Marks objects that are listed only in detail: kverbs has none. */
 #define RESTRACK_DD XA_MARK_1
 
 int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type, bool show_details);
@@ -47,7 +47,7 @@ int rdma_init_netdev(struct ib_device *device, u32 port_num, enum rdma_netdev_t 
 		     const char *name, unsigned char name_assign_type,
 		     void (*setup)(struct net_device *netdev), struct net_device *netdev);
 
-/* --- extended connections --------------------------------------------------- */
+/* --- extended reliable connections (XRC) ------------------------------------- */
 
 struct ib_xrcd {
 	struct ib_device	*device;
@@ -68,7 +68,7 @@ int ib_dealloc_xrcd_user(struct ib_xrcd *xrcd, struct ib_udata *udata);
 struct ib_qp *ib_open_qp(struct ib_xrcd *xrcd, struct ib_qp_open_attr *attr);
 int ib_close_qp(struct ib_qp *qp);
 
-/* --- receive queues of their own ---------------------------------------------- */
+/* --- receive work queues (WQs) ------------------------------------------------- */
 
 enum ib_wq_type { IB_WQT_RQ = IB_UVERBS_WQT_RQ };
 
@@ -133,7 +133,7 @@ struct ib_rwq_ind_table_init_attr {
 	u32			log_ind_tbl_size;
 };
 
-/* --- memory of the device --------------------------------------------------------- */
+/* --- device memory ----------------------------------------------------------------- */
 
 struct ib_dm {
 	struct ib_device	*device;
@@ -155,7 +155,7 @@ struct ib_dm_mr_attr {
 	u32			access_flags;
 };
 
-/* --- counters of packets ------------------------------------------------------------ */
+/* --- packet counters ---------------------------------------------------------------- */
 
 struct ib_counters {
 	struct ib_device	*device;
@@ -169,7 +169,7 @@ struct ib_counters_read_attr {
 	u32			flags;
 };
 
-/* --- steering of packets -------------------------------------------------------------- */
+/* --- flow steering --------------------------------------------------------------------- */
 
 enum ib_flow_attr_type {
 	IB_FLOW_ATTR_NORMAL,
@@ -184,7 +184,7 @@ enum ib_flow_flags {
 	IB_FLOW_ATTR_FLAGS_RESERVED	= BIT(3),
 };
 
-/* Numbers of the ABI: the first digit is that of the layer. */
+/* Values of the ABI: the high digit is the network layer. */
 enum ib_flow_spec_type {
 	IB_FLOW_SPEC_ETH		= 0x20,
 	IB_FLOW_SPEC_IB			= 0x22,
@@ -206,7 +206,7 @@ enum ib_flow_spec_type {
 #define IB_FLOW_SPEC_LAYER_MASK		0xf0
 #define IB_FLOW_SPEC_SUPPORT_LAYERS	10
 
-/* What to compare of a header, as the ABI has it: a value and a mask of each. */
+/* Header fields to match, as laid out by the ABI; used once for values and once for masks. */
 struct ib_flow_eth_filter {
 	u8			dst_mac[6];
 	u8			src_mac[6];
