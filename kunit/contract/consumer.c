@@ -96,7 +96,7 @@ static void done_of_a_request_may_take_time(struct kunit *test)
 	contract_expect_none(test);
 }
 
-/* Device event handlers. One that sleeps does no harm besides: nothing else complains. */
+/* Device event handlers. One that sleeps does no other harm, so that nothing else complains. */
 
 static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, const char *what)
 {
@@ -604,7 +604,7 @@ static void change_of_state_that_ends_late_accuses_nobody(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, send(scene));
 	contract_expect_none(test);
-	/* The next change, which nobody overtakes, makes the state known again. */
+	/* After the next modify_qp() without a concurrent one, the state is known again. */
 	move_to(test, scene->qp, IB_QPS_RESET);
 	KUNIT_EXPECT_EQ(test, 0, send(scene));
 	expect_of_post(test, scene, "post_send in state RESET", send);

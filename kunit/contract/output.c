@@ -362,7 +362,7 @@ struct output {
 	const char *what;	/* how the report begins */
 	/* Kind of the object in the report; NULL if the report names none. */
 	const char *object;
-	/* What @call returns with the broken method; with a complete one it returns 0. */
+	/* Return value of @call with the broken method; with a correct one it returns 0. */
 	int ret;
 	bool by_umem;		/* the device has reg_umem_mr() */
 };

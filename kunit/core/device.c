@@ -574,7 +574,7 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 }
 
-/* ib_srpt announces itself by a capability, and an Ethernet port has nobody who would look. */
+/* ib_srpt announces itself by a capability, which nobody looks for on an Ethernet port. */
 static void ethernet_port_takes_any_capability(struct kunit *test)
 {
 	struct mock *eth = mock_up_eth(test, "kvtm_a", NULL), *ib = mock_up(test, "kvtm_b");

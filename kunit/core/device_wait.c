@@ -138,7 +138,7 @@ static void client_that_waits_for_its_remove_tells_its_name_once(struct kunit *t
 			   kvt_thread_new(test, -1, unregister_client, client));
 }
 
-/* Also if the thread that unregisters is the one that is in remove(), so that nobody waits. */
+/* Also if the unregistering thread itself is in remove(), so that it does not wait. */
 static void remove_that_does_not_return_is_logged_in_each_round(struct kunit *test)
 {
 	struct kvt_console *said = kvt_console_watch(test,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dma-bufs as memory of a device: how they are got, pinned or moved, mapped, trimmed to
- * the range asked for and released; and the MRs made of them. The exporter is that of
+ * dma-bufs as memory of a device: getting them, pinning or moving, mapping, trimming to
+ * the requested range, releasing; and MRs made of them. The exporter is that of
  * lib/dmabuf_rig.h, which has DMA addresses but no memory.
  */
 #include <linux/dma-fence.h>

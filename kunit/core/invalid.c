@@ -437,7 +437,7 @@ static void port_and_index_are_named(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_get_gid_attr(dev, 1, 999)));
 	KUNIT_EXPECT_EQ(test, 9, r.said->times);
 	r.said->times = 0;
-	/* What is merely not there is no mistake. */
+	/* A missing object is not a violation. */
 	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(dev, 1, 0x1234, &pkey));
 	KUNIT_EXPECT_EQ(test, 0, r.said->times);
 }
@@ -488,7 +488,7 @@ static void a_line_in_the_log_names_client_and_device(struct kunit *test)
 	storm(test, &r);
 	KUNIT_EXPECT_EQ(test, 10 * LOG_BURST, r.said->times);
 	KUNIT_EXPECT_EQ(test, kvt_console_times(any), kvt_console_times(line));
-	/* The limit may begin anew once meanwhile. */
+	/* The rate limit's interval may restart once meanwhile. */
 	KUNIT_EXPECT_LE(test, kvt_console_times(any), 2 * LOG_BURST);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread stands still in the core, between its look at something and the step that relies
- * on it, while what it looked at goes, comes back and goes on for longer than any number of
- * few bits can count. See kverbs/delay.h, and "Numbers that wrap" in lifetime.rst.
+ * A thread stands still in the core, between reading something and the step that relies on
+ * it, while what it has read goes away, comes back, and changes more often than a counter
+ * of few bits can count. See kverbs/delay.h, and "Numbers that wrap" in lifetime.rst.
  */
 #include <linux/fcntl.h>
 #include <linux/inet.h>
@@ -48,8 +48,8 @@ static void dispatch(struct mock *m, enum ib_event_type type, bool memory)
 }
 
 /*
- * The work item stands still in a method of the driver. Without memory, an event that comes
- * meanwhile is merged with those of its kind that wait; it does not matter how many did.
+ * The work item stands still in a method of the driver. Without memory, an event that is
+ * reported meanwhile is merged with pending ones of its kind, however many there are.
  */
 static void event_is_not_lost_after_any_number_of_others(struct kunit *test)
 {

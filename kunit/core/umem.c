@@ -427,7 +427,7 @@ static u64 blocks_dma(const struct blocks_row *row, u64 offset)
 	return row->run[1].dma + offset - row->run[0].len;
 }
 
-/* The address of each block follows from that of its first byte that belongs to the memory. */
+/* The address of each block follows from that of its first byte within the memory. */
 static void blocks_walk(struct kunit *test, const struct blocks_row *row,
 			struct ib_umem *umem, unsigned long size)
 {

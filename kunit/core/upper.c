@@ -272,7 +272,10 @@ static void addr_up(struct kunit *test, int found)
 	kvt_defer(test, forget_addr, NULL);
 }
 
-/* The address of whoever sent a datagram by RoCE v2, from a device that tells no Ethernet address. */
+/*
+ * The address of the sender of a RoCE v2 datagram, from a device that does not report
+ * Ethernet addresses.
+ */
 static int reply_to(struct kunit *test, struct rdma_ah_attr *attr)
 {
 	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));

@@ -311,7 +311,10 @@ static void path_of_process_gets_its_ethernet_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 3, attr.grh.hop_limit);
 	KUNIT_EXPECT_EQ(test, 0, rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, &udata));
 
-	/* 239.1.2.3: that of its group follows from it; also for a handle of ib_umad. */
+	/*
+	 * 239.1.2.3: the group's Ethernet address follows from it; also for an address
+	 * handle of ib_umad.
+	 */
 	memcpy(attr.grh.dgid.raw + 12, (u8 []){ 239, 1, 2, 3 }, 4);
 	ah = rdma_create_user_ah(pd, &attr, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ah));

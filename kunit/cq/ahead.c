@@ -173,7 +173,7 @@ static void neighbours_come(void *arg)
 		item_push(&s->lone[i]);
 }
 
-/* The last of what was polled ahead was looked at: no neighbour had come. */
+/* The last completion that was polled ahead has been handled: no neighbour had come. */
 static void stand_still_at_the_end(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct item *it = container_of(wc->wr_cqe, struct item, cqe);

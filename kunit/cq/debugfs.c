@@ -14,7 +14,7 @@
 #define DEVICE		"kvtm_a"
 #define TEXT_LEN	8192
 
-/* A share, and what is then polled ahead of a CQ that is alone. */
+/* A share, plus what is polled ahead of a CQ that is alone. */
 #define BURST		(IB_CQ_SHARE + IB_CQ_AHEAD)
 
 /* Devices registered and freed while their files are read. */

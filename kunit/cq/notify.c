@@ -170,7 +170,7 @@ struct ringer {
 	int pushed;
 };
 
-/* Notifies without regard to arming, as a driver with races of its own may. */
+/* Notifies whether or not the CQ is armed, as a driver with races may. */
 static int ringer_fn(void *arg)
 {
 	struct ringer *r = arg;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A done() that sleeps in a work queue: the CQs of its vector and context are polled on, the
- * lane stays fair and comes to rest, and CQs and QPs are destroyed as ever. A sleep ends
- * when the case lets it, or too late, which the case then reports.
+ * A done() that sleeps in a work queue: the other CQs of its vector and context are still
+ * polled, the lane stays fair and goes idle in the end, and CQs and QPs can be destroyed as
+ * usual. A sleep ends when the case lets it, or too late, which the case then reports.
  */
 #include <linux/delay.h>
 #include <linux/mutex.h>
@@ -245,8 +245,8 @@ static void hundreds_may_sleep_at_once(struct kunit *test)
 }
 
 /*
- * Whoever is behind CQs whose done() sleep on what nobody sees waits for each of them once, and
- * not longer than the watch takes to find it. Only virtual time tells how long that is.
+ * A CQ that is queued behind CQs whose done() functions sleep unnoticed waits for each of them
+ * once, and not longer than the watch takes to detect it. Only virtual time can measure that.
  */
 static void cq_behind_sleepers_waits_two_jiffies_for_each(struct kunit *test)
 {
@@ -338,7 +338,7 @@ static void deal_with_another(struct kunit *test, struct inner *in,
 	struct item *items;
 	int i;
 
-	/* It steps aside by itself: nobody watches. */
+	/* It steps aside by itself: the watch is not needed. */
 	a->cq->lane->watched = false;
 	in->rec = beside(test, m, NULL, NULL);
 	in->rec->expect = BEFORE;
@@ -778,7 +778,7 @@ static void watch_is_on_only_while_somebody_waits(struct kunit *test)
 	struct kvt_gate g;
 	struct recorder *a = sleeper(test, m, &g);
 
-	/* Nobody waits beside the one that sleeps. */
+	/* No other CQ waits next to the one that sleeps. */
 	KUNIT_EXPECT_FALSE(test, timer_pending(&lane->watch));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&lane->active));
 	KUNIT_EXPECT_EQ(test, 0, lane->stats.handovers);

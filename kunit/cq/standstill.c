@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread stands still where it reports, polls or arms a CQ, or makes one for the pool,
- * while others go on for longer than any number of few bits can count. See kverbs/delay.h.
+ * A thread stands still where it reports on, polls or arms a CQ, or creates one for the
+ * pool, while others do so more often than a counter of few bits can count. See
+ * kverbs/delay.h.
  */
 #include <linux/sizes.h>
 #include <kverbs/completion.h>
@@ -36,7 +37,7 @@ static void qp_event(struct ib_event *event, void *context)
 
 /*
  * Other CPUs of the driver report, too, but only the one that stands still would queue the
- * irq_work. So the consumer's reset, which waits for the event, has to.
+ * irq_work. So the consumer's reset, which waits for the event, has to queue it.
  */
 static void others_report_and_reset(void *arg)
 {
@@ -109,8 +110,8 @@ struct drainer {
 };
 
 /*
- * It has found the CQ empty, and not armed it yet. What it waits for arrives, and nobody is
- * notified; others may not poll, for it has the CQ.
+ * It has found the CQ empty, and not armed it yet. A completion arrives without a
+ * notification; others may not poll, because it owns the CQ.
  */
 static void completion_arrives(void *arg)
 {
@@ -234,7 +235,7 @@ static void cq_that_is_made_late_joins_the_pool(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(cq));
 	KUNIT_EXPECT_EQ(test, 0, l.failed);
-	/* Nobody was given the one that was not in the pool: they made another, once. */
+	/* Nobody got the CQ that was not in the pool yet: they created another, once. */
 	KUNIT_EXPECT_EQ(test, 1, l.made);
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(m, MOCK_create_cq));
 	KUNIT_EXPECT_EQ(test, 7, cq->cqe_used);

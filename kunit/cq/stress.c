@@ -459,8 +459,8 @@ static void direct_cq_is_polled_from_two_cpus(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, sent, c[0].taken + c[1].taken);
 	KUNIT_EXPECT_EQ(test, sent, t->cq->stats.completions);
 	/*
-	 * The case shows little unless both threads polled a part of the completions. On one
-	 * CPU, one of them may do all of it.
+	 * The case shows little unless both threads polled some of the completions. On one
+	 * CPU, one of them may poll all.
 	 */
 	if (kvt_other_cpu())
 		KUNIT_EXPECT_GT(test, min(c[0].taken, c[1].taken), sent / 100);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A thread posts to the emulated HCA and polls without giving up its CPU: with preemption or
- * bottom halves off, or with real-time priority. Whatever it has posted completes all the same, and
- * others can change its queue pair meanwhile. Wants a second CPU.
+ * bottom halves off, or with real-time priority. Its requests complete nevertheless, and others
+ * can modify its queue pair meanwhile. Needs a second CPU.
  */
 #include <linux/bottom_half.h>
 

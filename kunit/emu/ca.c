@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Handles of the emulated HCA, as KVERBS_CA_OPEN makes them: each has a doorbell of its
- * own and a tag, which the debugfs file "ca" lists. And what queries report of its ports
+ * Handles of the emulated HCA, as opened by KVERBS_CA_OPEN: each has its own doorbell
+ * and a tag, which the debugfs file "ca" lists. And what queries report about its ports
  * after changes for which there is no event.
  */
 #include <linux/netdevice.h>
@@ -156,7 +156,7 @@ static u32 reported(struct ib_device *ibdev, u64 handle, size_t member)
 
 #define MEMBER(name)	offsetof(struct kverbs_ca_port_attr, name)
 
-/* Nothing tells when the work item has made it anew. */
+/* There is no notification when the work item has rebuilt it. */
 static void expect_reported(struct kunit *test, struct ib_device *ibdev, u64 handle,
 			    size_t member, u32 value)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Captures: what a reader of a device's file is told of its messages, and that nobody waits for
- * the reader.
+ * Captures: what the reader of a device's capture file learns about its messages, and that
+ * nobody waits for the reader.
  *
- * A shell starts the capture, and a program that it leaves behind reads so many bytes of it into
- * a file, and ends.
+ * A shell starts the capture in the background: a program reads a number of bytes of it into a
+ * file, and ends.
  */
 #include <linux/fs.h>
 #include <uapi/kverbs/emu_capture.h>
@@ -63,7 +63,7 @@ static void start(struct kunit *test, size_t bytes, const char *options)
 	start_reader(test, options, reader);
 }
 
-/* The same, but it does not read before it is told to by release_reader(). */
+/* The same, but it does not read before release_reader(). */
 static void start_late(struct kunit *test, size_t bytes)
 {
 	char reader[80];
@@ -166,7 +166,7 @@ static void sends_are_told_with_their_data(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 2U, got.rec.msn);
 }
 
-/* What arrives at a device is told there. */
+/* Messages that arrive at a device are captured there. */
 static void messages_are_told_where_they_arrive(struct kunit *test)
 {
 	struct rig *r = capture_rig(test);
@@ -215,7 +215,7 @@ static void answers_are_told(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 37ULL, got.rec.found);
 }
 
-/* An attempt that finds no receive is told, and the next one, with the same PSN. */
+/* An attempt that finds no receive is captured, and so is the next one, with the same PSN. */
 static void refusals_are_told(struct kunit *test)
 {
 	struct rig *r = capture_rig(test);
@@ -290,7 +290,7 @@ static void other_queue_pairs_are_not_told(struct kunit *test)
 	expect_message(test, r, &got, IB_WR_SEND, 8);
 }
 
-/* What is wrong at the requester never leaves it. */
+/* A request that fails at the requester is not sent. */
 static void local_errors_are_not_told(struct kunit *test)
 {
 	struct rig *r = capture_rig(test), *other = capture_rig(test);
@@ -312,7 +312,10 @@ static void local_errors_are_not_told(struct kunit *test)
 	expect_message(test, r, &got, IB_WR_SEND, 8);
 }
 
-/* Nobody reads: messages go on, and the reader is told in the end how many records were lost. */
+/*
+ * Nobody reads: messages are still sent, and the reader learns in the end how many records
+ * were lost.
+ */
 static void nobody_waits_for_the_reader(struct kunit *test)
 {
 	struct rig *r = capture_rig(test);
@@ -356,8 +359,8 @@ static void others_send(void *arg)
 }
 
 /*
- * Who makes a record stands still before it can be read. Those behind it wait in the buffer, and
- * what finds no room there is lost; but nobody waits to send.
+ * The writer of a record stands still before the record can be read. Later records wait in the
+ * buffer and are lost when it is full; but no sender waits.
  */
 static void slow_record_holds_up_the_reader_only(struct kunit *test)
 {

@@ -196,7 +196,7 @@ static void chain_that_is_longer_than_the_queue_is_cut(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, &c->wr[CHAIN - 1].wr, c->bad);
 }
 
-/* What is known of the peer is out of date: it is found first. */
+/* What is remembered of the peer is out of date: the peer is looked up first. */
 static void chain_over_a_new_connection(struct kunit *test)
 {
 	const struct chain_op *op = test->param_value;
@@ -274,7 +274,7 @@ static void make_two(struct chain *c, struct ib_send_wr *wr)
 
 static void make_write(struct chain *c, struct ib_send_wr *wr)
 {
-	/* Of no bytes, for which the shortcut has no use. */
+	/* With no bytes, which the shortcut does not handle. */
 	wr->opcode = IB_WR_RDMA_WRITE;
 	wr->sg_list->length = 0;
 }
@@ -344,7 +344,7 @@ static void receives_run_out_in_between(struct kunit *test)
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
 }
 
-/* The completion queue of the receiver has room for no more: the sender hears of it. */
+/* The completion queue of the receiver is full: the sender gets an error. */
 static void receive_completion_is_lost_in_between(struct kunit *test)
 {
 	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
@@ -428,7 +428,7 @@ static void chain_is_posted_in_an_interrupt(struct kunit *test)
 	expect_ended(test, c, 1, RIG_WR, IB_WC_SUCCESS);
 	if (op->op == IB_WR_SEND)
 		expect_received(test, c, 0, RIG_WR);
-	/* Whoever changes the queue pair waits until the runner has let go. */
+	/* A modify_qp() waits until the runner has let go of the queue pair. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_SQD));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RTS));
 	expect_idle(test, c);
@@ -436,7 +436,7 @@ static void chain_is_posted_in_an_interrupt(struct kunit *test)
 
 /* --- either end fails -------------------------------------------------------------- */
 
-/* The peer accesses what it must not, at our end, which fails of that. */
+/* The peer makes an illegal access to our end, which moves our end to the error state. */
 static void fail_us(void *arg)
 {
 	struct chain *c = arg;

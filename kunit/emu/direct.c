@@ -50,7 +50,7 @@ static void expect_both(struct kunit *test, struct rig *r, u64 sent, u64 receive
 	KUNIT_EXPECT_PTR_EQ(test, r->b.qp, wc.qp);
 }
 
-/* The poster stands still there only if it is on the short way. */
+/* The poster stands still there only if it takes the shortcut. */
 #define EXPECT_REACHED(test, place, post)				\
 do {									\
 	kverbs_delay_set(place, kvt_nothing, NULL);				\
@@ -209,7 +209,7 @@ static void receive_that_is_too_short_is_found_out(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_LEN_ERR);
 }
 
-/* The completion queue of the receiver has room for no more: the sender hears of it. */
+/* The completion queue of the receiver is full: the sender gets an error. */
 static void lost_receive_completion_fails_the_sender(struct kunit *test)
 {
 	struct rig *r = rig_warm(test);
@@ -269,7 +269,7 @@ static void expect_order(struct kunit *test, const char *place, void (*fn)(void 
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, m.err);
 	KUNIT_EXPECT_EQ(test, fn == interrupt, m.hardirq);
-	/* Nobody has left anything to a runner. */
+	/* Neither has left anything to a runner. */
 	KUNIT_ASSERT_EQ(test, 1, ib_poll_cq(m.r->a.scq, 1, &wc));
 	KUNIT_EXPECT_EQ(test, first, wc.wr_id);
 	KUNIT_ASSERT_EQ(test, 1, ib_poll_cq(m.r->a.scq, 1, &wc));
@@ -306,7 +306,7 @@ static void other_poster_comes_after(struct kunit *test)
 
 /* --- errors ---------------------------------------------------------------------- */
 
-/* The peer accesses what it must not, at our end, which fails of that. */
+/* The peer makes an illegal access to our end, which moves our end to the error state. */
 static void fail_us(void *arg)
 {
 	struct meanwhile *m = arg;
@@ -633,7 +633,7 @@ static void freezer_comes(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(m.thread));
 		KUNIT_EXPECT_EQ(test, 0, m.err);
-		/* At the last place the poster has let go. */
+		/* At the last place the poster has already let go of the queue pair. */
 		KUNIT_EXPECT_EQ(test, i + 1 < ARRAY_SIZE(places), m.waits);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(m.r->a.qp, IB_QPS_RTS));
 		RIG_EXPECT_DELIVERED(test, m.r, &wc, 1, 2);

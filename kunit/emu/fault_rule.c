@@ -150,7 +150,7 @@ static void nothing_arrives(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
 
-/* Who sends unreliably does not hear of it; the message after it arrives. */
+/* An unreliable sender gets no error; the message after it arrives. */
 static void unreliable_message_is_lost(struct kunit *test)
 {
 	struct rig *r = unreliable_rig(test);

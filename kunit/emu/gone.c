@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects that somebody left on an emulated HCA, and destroys while the device goes, which
- * is against the rules: the device ends what they do, once, and nobody uses what was freed.
+ * Objects that somebody left on an emulated HCA, and destroys while the device is removed,
+ * which is against the rules: the device ends their work, once, and nobody uses freed
+ * memory.
  */
 #include <kverbs/contract.h>
 #include <kverbs/delay.h>

@@ -168,7 +168,7 @@ void lat_post(void *arg)
 	load->err = ib_post_send(load->end[load->next].qp, &load->wr[load->at].wr, NULL);
 }
 
-/* A post at a time: in interrupt context, each is an interrupt of its own. */
+/* One post at a time: in interrupt context, one per interrupt. */
 void lat_post_all(struct lat_load *load, enum lat_context c)
 {
 	for (load->next = 0; load->next < load->nr; load->next++) {

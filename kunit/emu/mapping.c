@@ -307,7 +307,7 @@ static void block_end(void *arg)
 	free_pages((unsigned long)e->buf, BLOCK_ORDER);
 }
 
-/* A block in an end of its own, which shares everything else with @e. */
+/* A block in a separate end, which shares everything else with @e. */
 static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
 {
 	struct rig_end *big = kvt_zalloc(test, sizeof(*big));

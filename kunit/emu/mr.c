@@ -233,7 +233,10 @@ static void m5_nothing_outside_is_reached(struct kunit *test)
 						  outsides[i].len, n->start +
 						  outsides[i].offset, n->rkey));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 7, IB_WC_REM_ACCESS_ERR);
-		/* What waits for immediate data learns why it does not come. */
+		/*
+		 * The receive that waits for immediate data completes with the reason why
+		 * none comes.
+		 */
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, ops[i % 3] == IB_WR_RDMA_WRITE_WITH_IMM ?
 			      IB_WC_LOC_ACCESS_ERR : IB_WC_WR_FLUSH_ERR);
 		KUNIT_EXPECT_TRUE(test, rig_all(r->a.buf, RIG_BUF, 0xaa));

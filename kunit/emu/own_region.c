@@ -16,7 +16,7 @@
 #define USER_PAGES	4
 #define ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 
-/* Whose memory a case does something to: the sender's, or that of the receive. */
+/* Whose memory a case changes: the sender's or the receiver's. */
 static const struct side {
 	const char *name;
 	bool into;
@@ -204,8 +204,8 @@ static struct ib_mr *swapped_pages(struct kunit *test, struct rig_end *e)
 }
 
 /*
- * What is used of an element counts for whether it is in one piece: of one over two pages, the
- * message may lie in the first, or in both.
+ * Only the part of an element that the message uses decides whether it is contiguous: if an
+ * element spans two pages, the message may lie in the first or in both.
  */
 static void pages_that_do_not_follow_take_a_cursor(struct kunit *test)
 {
@@ -279,7 +279,7 @@ static void remembered_region_is_of_another_pd(struct kunit *test)
 	message_expect_refused(test, &m, side);
 }
 
-/* What is read may be read-only; a receive, or what an RDMA READ brings, may not. */
+/* Memory that is only read may be read-only; that of a receive or of an RDMA READ may not. */
 static void region_that_cannot_be_written(struct kunit *test)
 {
 	const struct side *side = test->param_value;
@@ -326,7 +326,7 @@ static void region_of_a_receive_goes_in_the_middle(struct kunit *test)
 	struct meanwhile meanwhile = { .e = &m.r->b };
 	struct ib_wc wc;
 
-	/* From memory that is not registered, so that only the receive's region is entered. */
+	/* From memory that is not registered, so that only the receive's MR is used. */
 	m.from = rig_sge(&m.r->a, 0, LEN);
 	message_expect(test, &m, 1);
 	kverbs_delay_set("emu_target_enter", invalidate, &meanwhile);
@@ -499,7 +499,7 @@ static void receive_is_in_the_domain_of_its_srq(struct kunit *test)
 	rig_destroy_qp(test, &r->b);
 }
 
-/* The sender is told of its own memory only. */
+/* The sender gets errors about its own memory only. */
 static void unreliable_message_takes_no_cursor(struct kunit *test)
 {
 	const struct side *side = test->param_value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rings that a process and the kernel share, where one thread of the kernel stands still in the
- * middle of what it does there, for as long as others like: nothing is lost, taken twice, or told
+ * Rings shared by a process and the kernel, while a kernel thread stands still in the middle of
+ * an operation on them, for as long as others like: nothing is lost, taken twice, or published
  * too late for the process to wake up.
  */
 #include <linux/delay.h>
@@ -127,8 +127,8 @@ static void send_unsolicited(void *arg)
 }
 
 /*
- * Who has completed a solicited message stands still before it can say so; another one completes
- * what is not solicited, and copies both.
+ * A thread that has completed a solicited message stands still before it can say so; another
+ * thread completes an unsolicited one, and copies both.
  */
 static void solicited_completion_that_another_copies_is_told_of(struct kunit *test)
 {
@@ -200,7 +200,7 @@ static void receives_posted_in_the_error_state_are_flushed(struct kunit *test)
 		KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, i, NULL, 0));
 		EXPECT_POLLED(test, l, i, IB_WC_WR_FLUSH_ERR);
 	}
-	/* It starts anew. */
+	/* It starts over. */
 	KUNIT_ASSERT_EQ(test, 0, rig_to(l->r->b.qp, IB_QPS_RESET));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, &l->r->b));
 	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 20, NULL, 0));
@@ -272,7 +272,7 @@ static void others_receive(void *arg)
 	}
 }
 
-/* Whoever has copied the oldest receive finds that it is not the oldest any more. */
+/* The thread that has copied the oldest receive finds that it is not the oldest any more. */
 static void receive_that_another_took_is_not_taken_again(struct kunit *test)
 {
 	struct sharers *s = sharers_up(test);
@@ -301,7 +301,7 @@ static void others_receive_after_it(void *arg)
 	others_receive(s);
 }
 
-/* Who tells the process late how far it has got tells the latest all the same. */
+/* A thread that is late to publish the position still publishes the latest one. */
 static void place_of_a_receive_is_given_back_once(struct kunit *test)
 {
 	struct sharers *s = sharers_up(test);

@@ -53,7 +53,7 @@ static void expect_gone(struct kunit *test, struct traffic *t)
 	traffic_expect(test, t, 99, t->use->want, t->use->want_recv);
 	KUNIT_EXPECT_TRUE(test, card_all(t->c, USE_AT, USE_LEN, CARD_POISON));
 	KUNIT_EXPECT_TRUE(test, rig_all(t->r->a.buf, RIG_BUF, CARD_FRESH));
-	/* Of an atomic whose result has no place, the operation was done. */
+	/* An atomic whose result cannot be stored has been executed nevertheless. */
 	if (t->use->op != IB_WR_ATOMIC_FETCH_AND_ADD || !t->use->local)
 		KUNIT_EXPECT_TRUE(test, rig_all(t->r->b.buf, RIG_BUF, CARD_FRESH));
 }

@@ -175,7 +175,7 @@ static void datagrams_reach_the_port_they_are_for(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, wrong, &r->b, 1, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
-	/* A QP cannot send with an AH of another port than its own. */
+	/* A QP cannot send with an AH of another port. */
 	rig_ud_wr(&wr, 1, NULL, 0, rig_ah(test, &r->b, &r->a), &r->b);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, NULL));
 }
@@ -450,7 +450,7 @@ static void rate_follows_the_network_device(struct kunit *test)
 	expect_rate(test, IB_WIDTH_1X, IB_SPEED_EDR);
 	netdev_mbps = SPEED_UNKNOWN;
 	expect_rate(test, IB_WIDTH_1X, IB_SPEED_SDR);
-	/* What is set by hand stays, be it one of the two only. */
+	/* Values that were set by hand stay, even if only one of the two was. */
 	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvt_rate", 1, "width", "8x"));
 	netdev_mbps = SPEED_10000;
 	expect_rate(test, IB_WIDTH_8X, IB_SPEED_FDR10);

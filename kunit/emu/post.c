@@ -324,7 +324,7 @@ struct irq_post {
 
 #define FROM_IRQ	BIT_ULL(63)
 
-/* The number goes inline: the interrupt needs no buffer of its own. */
+/* The number is sent inline: the interrupt needs no buffer. */
 static int irq_post_one(struct irq_post *p, u64 n)
 {
 	struct ib_sge sge = { (uintptr_t)&n, sizeof(n), 0 };

@@ -12,7 +12,7 @@
 /* Where in its page a process puts requests, and has answers written. */
 #define REQUESTS	0
 #define ANSWERS		(PAGE_SIZE / 2)
-/* Where it is told of the new ring of an SRQ. */
+/* Where it learns the address of an SRQ's new ring. */
 #define RESIZED		(PAGE_SIZE / 4)
 
 /*

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Row Q1 of the conformance table on a device: every change of state, legal or not, from
- * every state that a QP can be in; with the attributes that belong to the change, with one
- * of them missing, and with each one that does not belong. What the device does is
- * compared to the table of core/qp_state.c.
+ * Row Q1 of the conformance table on a device: every state transition, legal or not, from
+ * every state that a QP can be in; with the required attributes, with one of them missing,
+ * and with each attribute that is not allowed. The result is compared to the table of
+ * core/qp_state.c.
  */
 #include "emu/rig.h"
 #include "lib/objects.h"

@@ -84,7 +84,7 @@ static void sa_path_is_as_good_as_its_worse_end(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, EXACTLY(IB_RATE_25_GBPS), r->rec[PR_RATE]);
 }
 
-/* A field of a path, with its selector, and what is answered to it. */
+/* A field of a path record, with its selector, and the answer. */
 struct wanted {
 	const char *name;
 	int field;
@@ -204,7 +204,7 @@ static void sa_makes_other_groups_as_described(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0x1234, get32(r, MC_QKEY));
 	KUNIT_EXPECT_EQ(test, EXACTLY(IB_MTU_2048), r->rec[MC_MTU]);
 	KUNIT_EXPECT_EQ(test, 0x30012300, get32(r, MC_SL_FLOW_HOP));
-	/* Who has joined is told to nobody. */
+	/* Nobody is told who has joined. */
 	KUNIT_EXPECT_TRUE(test, rig_all(r->rec + MC_PORT_GID, 16, 0));
 	/* By its LID. */
 	memset(r->rec, 0, sizeof(r->rec));
@@ -262,7 +262,7 @@ static void sa_keeps_join_states_apart(struct kunit *test)
 {
 	struct sa_rig *r = sa_new(test);
 
-	/* Who only sends, and is no member, makes no group. */
+	/* A send-only non-member does not create a group; a send-only full member does. */
 	sa_group_rec(r, &r->b, 1, SEND_ONLY);
 	KUNIT_EXPECT_EQ(test, REQ_INVALID, sa_set_member(test, r, &r->b, MAKE));
 	sa_group_rec(r, &r->b, 1, SEND_ONLY_FULL);
@@ -300,7 +300,7 @@ static void sa_port_can_have_so_many(struct kunit *test)
 	for (i = 0; i < PORT_LIMIT; i++)
 		KUNIT_ASSERT_EQ(test, OK, sa_join_group(test, r, &r->b, i));
 	KUNIT_EXPECT_EQ(test, NO_RESOURCES, sa_join_group(test, r, &r->b, i));
-	/* Nothing is left of what was refused, and others have room. */
+	/* Refused requests leave nothing behind, and others have room. */
 	KUNIT_EXPECT_EQ(test, NO_RECORDS, get_group(test, r, i));
 	KUNIT_EXPECT_EQ(test, OK, sa_join_group(test, r, &r->a, i));
 	KUNIT_EXPECT_EQ(test, OK, sa_join_group(test, r, &r->b, 0));
@@ -462,7 +462,7 @@ static void sa_is_where_it_is_told_to_be(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_port_write("kvr_a", 1, "sm", "0"));
 	KUNIT_ASSERT_EQ(test, 0, ib_query_port(r->sm, 1, &attr));
 	KUNIT_EXPECT_FALSE(test, attr.port_cap_flags & IB_PORT_SM);
-	/* For whoever else may answer. */
+	/* Left to others to answer. */
 	sa_fill(r, IB_SA_ATTR_CLASS_PORTINFO, IB_MGMT_METHOD_GET, 0);
 	KUNIT_EXPECT_EQ(test, IB_MAD_RESULT_SUCCESS, sa_process(r, r->b.lid));
 	KUNIT_EXPECT_NE(test, 0, rig_port_write("kvr_a", 1, "sm", "perhaps"));

@@ -174,7 +174,7 @@ static void sa_leaves_to_others_what_is_not_for_it(struct kunit *test)
 	sa_fill(r, IB_SA_ATTR_CLASS_PORTINFO, IB_MGMT_METHOD_GET, 0);
 	r->in.mad_hdr.mgmt_class = IB_MGMT_CLASS_CM;
 	KUNIT_EXPECT_EQ(test, IB_MAD_RESULT_SUCCESS, sa_process(r, r->b.lid));
-	/* What nobody waits for an answer to. */
+	/* MADs that nobody expects an answer to. */
 	sa_fill(r, IB_SA_ATTR_NOTICE, IB_MGMT_METHOD_TRAP, 0);
 	KUNIT_EXPECT_EQ(test, CONSUMED, sa_process(r, r->b.lid));
 	sa_fill(r, IB_SA_ATTR_NOTICE, IB_MGMT_METHOD_REPORT, 0);

@@ -193,7 +193,7 @@ static void s1_limit_above_what_is_there_is_told_at_once(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->limits));
 }
 
-/* What moves a QP to the error state. */
+/* Ways to move a QP to the error state. */
 enum ending {
 	END_MODIFY,
 	END_REMOTE,

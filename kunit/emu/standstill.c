@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A thread stands still in the middle of a post, a poll or a copy of the emulated HCA,
- * for longer than any number of few bits can count, and others go on: nothing is lost,
- * nothing is refused that there is room for, and nobody waits. See kverbs/delay.h. The
- * name of a case that covers a row of the conformance table starts with the row's id.
+ * while others do more operations than a counter of few bits can count: nothing is
+ * lost, nothing is refused that there is room for, and nobody waits. See
+ * kverbs/delay.h. The name of a case that covers a row of the conformance table starts
+ * with the row's id.
  */
 #include <linux/delay.h>
 #include <kverbs/delay.h>
@@ -239,7 +240,7 @@ static void srq_turns_over(void *arg)
 	}
 }
 
-/* A resize stands still over its count of receives, of which there are always as many. */
+/* A resize stands still after counting the receives, whose number stays the same. */
 static void srq_counts_no_receive_twice(struct kunit *test)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
@@ -338,7 +339,7 @@ static int peek(struct ib_cq *cq)
 	return cq->device->ops.peek_cq(cq, 2);
 }
 
-/* The timer is the owner, and executes what was posted, and is none any more. */
+/* The timer becomes the owner, executes what was posted, and gives up ownership. */
 static void timer_goes_on(void *arg)
 {
 	struct standstill *s = arg;
@@ -351,7 +352,7 @@ static void timer_goes_on(void *arg)
 	s->failed += peek(s->r->a.scq) != 2;
 }
 
-/* Whoever has found an owner, which leaves before it can be told, is the owner. */
+/* A thread that finds an owner which leaves before it can be notified becomes the owner. */
 static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 {
 	struct standstill s;
@@ -372,7 +373,7 @@ static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
 		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
 	}
-	/* It has let go of that. */
+	/* It has let go of the queue pair. */
 	expect_whole_queue(test, r);
 }
 

@@ -19,7 +19,7 @@
 /* A code for 10 us, the shortest time. */
 #define RNR_TIMER	1
 
-/* A queue pair, its transport, and what was asked of it. */
+/* A queue pair, its transport, and the calls to that. */
 static struct wire {
 	struct emu_qp *qp;		/* the queue pair */
 	struct emu_port port;
@@ -279,7 +279,7 @@ static const struct operation {
 	{ IB_WR_RDMA_READ_WITH_INV, "read with invalidation", "read leave" },
 	{ IB_WR_ATOMIC_CMP_AND_SWP, "compare and swap", "atomic leave" },
 	{ IB_WR_ATOMIC_FETCH_AND_ADD, "fetch and add", "atomic leave" },
-	/* Nothing that a peer hears of. */
+	/* Nothing that a peer notices. */
 	{ IB_WR_LOCAL_INV, "local invalidation", "invalidate completed leave" },
 };
 
@@ -327,7 +327,7 @@ static void wire_post_twice_asked(struct kunit *test, enum emu_outcome first,
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&wire.left));
 }
 
-/* What is posted meanwhile waits behind it, and the owner leaves when nothing is left. */
+/* Requests posted meanwhile wait behind it, and the owner leaves when nothing is left. */
 static void wait_ends_when_the_transport_says_so(struct kunit *test)
 {
 	wire.answers[0] = EMU_DELAYED;

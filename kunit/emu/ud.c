@@ -232,7 +232,7 @@ static void vlan_type_name(const enum ib_gid_type *type, char *desc)
 
 KUNIT_ARRAY_PARAM(vlan_type, vlan_types, vlan_type_name);
 
-/* Is it the link-local GID of a VLAN? A VLAN has the Ethernet address of what is below it. */
+/* Is it the link-local GID of a VLAN? A VLAN has the Ethernet address of the device below it. */
 static bool is_of_vlan(const struct ib_gid_attr *attr, int type)
 {
 	u16 vlan_id = VLAN_N_VID;

@@ -599,7 +599,7 @@ enum x_verdict x_mr_post(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_QP, op->a) || !xm_there(w, X_MR, mr) || qp->type == IB_QPT_UD)
 		return X_SKIPPED;
-	/* The region's pages must not be mapped anew before its REG_MR is executed. */
+	/* The region's pages must not be mapped again before its REG_MR is executed. */
 	if (!invalidate && !x_executes(qp))
 		return X_SKIPPED;
 	/* The same key may be valid on both devices. */

@@ -281,7 +281,7 @@ enum x_verdict x_roce_check(struct x_world *w)
 
 /* --- changes --- */
 
-/* The GIDs of a network device, or one of them, go: address vectors that hold them go stale. */
+/* One or all GIDs of a network device are removed: address vectors that hold them go stale. */
 static void forget(struct x_own *own, int port, int ndev, int addr)
 {
 	struct x_av *av;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread stands still while it takes a page from, or puts one into, the pages at hand for
- * a CPU, and others go on for longer than any number of few bits can count. Where they may
+ * A thread stands still while it takes a page from, or puts one into, a CPU's cache of free
+ * pages, while others do so more often than a counter of few bits can count. Where they may
  * not sleep, the thread does not either. See kverbs/delay.h.
  */
 #include <linux/sizes.h>

@@ -289,7 +289,7 @@ static void nobody_becomes_a_user_when_a_probe_has_failed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENODEV, add_other(&late.user));
 	KUNIT_EXPECT_EQ(test, 0, late.user.times);
 
-	/* The next probe begins anew. */
+	/* The next probe starts over. */
 	rig->on_probe = NULL;
 	KUNIT_ASSERT_TRUE(test, p2p_rig_bind(pdev));
 	KUNIT_ASSERT_EQ(test, 0, pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0));
