@@ -374,14 +374,14 @@ registers() {
 # Also with memory of a dma-buf, and with the name of a driver that does not exist.
 registers_by_path() {
 	gives 0 kverbs reg emu0 --peer nobody && out 'path  *host: ' &&
-		gives 1 kverbs reg emu0 --path peer && err 'gets at this memory in no way' \
+		gives 1 kverbs reg emu0 --path peer && err 'cannot reach this memory by any path' \
 		'peer: no driver of peer memory has it' &&
 		gives 1 kverbs reg emu0 --path peer --peer nobody &&
 		err 'peer: no driver of peer memory has this name' &&
 		gives 1 kverbs reg emu0 --peer "$(printf '%064d' 0)" && err 'no client has such a name' &&
 		gives 1 kverbs reg emu0 --path dmabuf && err 'system has no dma-buf' &&
 		gives 1 kverbs reg emu0 --memory /dev/none && err 'cannot open /dev/none: No such' &&
-		gives 1 kverbs reg emu0 --memory /dev/zero && err '/dev/zero is no fake GPU'
+		gives 1 kverbs reg emu0 --memory /dev/zero && err '/dev/zero is not a fake GPU'
 }
 
 # Not every kernel has /dev/udmabuf: Debian's 6.1 has not.
@@ -402,7 +402,7 @@ tells_of_no_udmabuf() {
 registers_gpu() {
 	gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 --path peer &&
 		out 'path  *peer: memory of another device, through its driver fake_gpu0$' \
-			'memory  *may be taken back$' &&
+			'memory  *may be revoked$' &&
 		gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 --path peer --peer fake_gpu0 --json &&
 		json_has '"path":"peer","peer":"fake_gpu0","flags":\[]' &&
 		gives 0 kverbs reg emu0 --memory /dev/fake_gpu0 && out 'path  *dmabuf: ' &&
@@ -426,7 +426,7 @@ says_why_users_may_not() {
 	gives 0 as_user kverbs list && out '^emu0 ' &&
 		gives 0 as_user kverbs show emu0 &&
 		gives 1 as_user kverbs reg emu0 &&
-		err "may not write to $NODES/emu0: Permission denied" 'chmod g+w' || return 1
+		err "cannot write to $NODES/emu0: Permission denied" 'chmod g+w' || return 1
 	chmod 666 $NODES/emu0
 	gives 0 as_user kverbs reg emu0 --size 64K &&
 		gives 1 as_user "ulimit -l 64; kverbs reg emu0" &&
@@ -437,7 +437,7 @@ says_why_users_may_not() {
 	ok=$?
 	chmod 600 $NODES/emu0
 	[ $ok -eq 0 ] && gives 1 as_user kverbs show emu0 &&
-		err "may not read $NODES/emu0" 'chmod a+r'
+		err "cannot read $NODES/emu0" 'chmod a+r'
 	ok=$?
 	chmod 644 $NODES/emu0
 	return $ok

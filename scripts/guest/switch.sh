@@ -77,7 +77,7 @@ failure_is_undone() {
 	echo "options kverbs_emu devices=1000" >/etc/modprobe.d/broken.conf
 	rmmod kverbs_emu
 	modprobe ib_uverbs
-	says "kverbs stays off: all is as it was" kverbs switch on
+	says "kverbs stays off: nothing has changed" kverbs switch on
 	status=$?
 	rm /etc/modprobe.d/broken.conf
 	[ $status -eq 0 ] && mainline_is_on && loaded ib_uverbs && modprobe kverbs_emu

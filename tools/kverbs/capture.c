@@ -89,7 +89,7 @@ static int write_records(struct capture *cap, const uint8_t *bytes, size_t size)
 		memcpy(&rec, bytes, size < sizeof(rec) ? size : sizeof(rec));
 		if (!is_record(&rec, size))
 			return say_error("the records of %s are not of version %d: this command and\n"
-					 "  the module kverbs_emu must be of one version",
+					 "  the module kverbs_emu must have the same version",
 					 cap->device, KVERBS_EMU_CAPTURE_VERSION);
 		if (rec.lost > cap->lost)
 			cap->lost = rec.lost;
@@ -278,9 +278,9 @@ static int run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind + 1 != argc)
-		return usage_error(cmd, "on which device?");
+		return usage_error(cmd, "no device given");
 	if (!path)
-		return usage_error(cmd, "to which file? -w - is the standard output");
+		return usage_error(cmd, "no output file given; -w - writes to standard output");
 	cap.device = argv[optind];
 	return open_and_capture(&cap, path, snaplen, qpn);
 }
@@ -288,17 +288,17 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command capture_command = {
 	.name = "capture",
 	.arguments = "<device> -w <file> [--snaplen <bytes>] [--count <n>] [--qp <number>]",
-	.summary = "messages of an emulated device, as frames that tshark decodes",
+	.summary = "capture the messages of an emulated device in a pcapng file",
 	.help =
-	"Writes the messages that an emulated device sends and receives to a file, until it is\n"
-	"interrupted: as the frames of RoCE v2 that they would be on a wire, with their answers,\n"
-	"in the format pcapng. It takes root.\n"
+	"Writes the messages that an emulated device sends and receives to a pcapng file, until\n"
+	"interrupted: as the RoCE v2 frames that would be on the wire, including acknowledgments\n"
+	"and responses. Requires root.\n"
 	"\n"
-	"  -w, --write <file>     where to; - for the standard output\n"
-	"  -s, --snaplen <bytes>  data of a message that is kept at most: 0 to 65536 (256)\n"
-	"  -c, --count <n>        end after so many messages\n"
-	"  -q, --qp <number>      only those of this queue pair, at either end\n"
-	"  -h, --help             this text\n"
+	"  -w, --write <file>     output file; - for standard output\n"
+	"  -s, --snaplen <bytes>  maximum data to keep of a message: 0 to 65536 (default: 256)\n"
+	"  -c, --count <n>        stop after n messages\n"
+	"  -q, --qp <number>      only messages of this queue pair, at either end\n"
+	"  -h, --help             print this help\n"
 	"\n"
 	"Examples:\n"
 	"  kverbs capture emu0 -w /tmp/emu0.pcapng --count 100\n"

@@ -82,7 +82,7 @@ static void check_kernel(struct report *rep)
 	else
 		report(rep, GOOD, NULL, "%s", release);
 	if (!file_exists("/proc/modules"))
-		report(rep, BAD, "boot a kernel that has CONFIG_MODULES",
+		report(rep, BAD, "boot a kernel with CONFIG_MODULES",
 		       "it cannot load modules, or /proc is not mounted");
 }
 
@@ -94,9 +94,9 @@ static void check_headers(struct report *rep)
 	snprintf(todo, sizeof(todo), "apt install linux-headers-%s", release);
 	if (file_exists("/lib/modules/%s/build/Makefile", release) ||
 	    file_exists("/usr/src/linux-headers-%s/Makefile", release))
-		report(rep, GOOD, NULL, "those of %s are there", release);
+		report(rep, GOOD, NULL, "those of %s are installed", release);
 	else
-		report(rep, ODD, todo, "there are none for %s, so modules cannot be built for it",
+		report(rep, ODD, todo, "none are installed for %s, so modules cannot be built for it",
 		       release);
 }
 
@@ -160,7 +160,7 @@ static void check_modules(struct report *rep)
 
 	own_modules(&own);
 	if (own.count)
-		report(rep, GOOD, NULL, "%zu of kverbs are installed", own.count);
+		report(rep, GOOD, NULL, "%zu modules of kverbs are installed", own.count);
 	if (stock)
 		report(rep, GOOD, NULL, "kverbs_emu for the kernel's own core is installed");
 	if (!own.count && !stock)
@@ -176,10 +176,10 @@ static void check_signatures(struct report *rep)
 	read_line(enforce, sizeof(enforce), "/sys/module/module/parameters/sig_enforce");
 	read_line(lockdown, sizeof(lockdown), "/sys/kernel/security/lockdown");
 	if (*enforce == 'Y' || strstr(lockdown, "[integrity]") || strstr(lockdown, "[confidentiality]"))
-		report(rep, ODD, "sign them: mokutil --import /var/lib/dkms/mok.pub, and boot again",
-		       "this kernel only loads modules that are signed by a key it trusts");
+		report(rep, ODD, "sign them: mokutil --import /var/lib/dkms/mok.pub, and reboot",
+		       "this kernel only loads modules signed with a key that it trusts");
 	else
-		report(rep, GOOD, NULL, "not wanted by this kernel");
+		report(rep, GOOD, NULL, "not required by this kernel");
 }
 
 static void check_stack(struct report *rep)
@@ -187,10 +187,10 @@ static void check_stack(struct report *rep)
 	bool on = file_exists(SWITCH_FILE), core = is_loaded(rep, MAINLINE_CORE);
 
 	if (file_exists(SWITCH_TRIAL))
-		report(rep, BAD, "repeat it: kverbs switch on, or kverbs switch off",
+		report(rep, BAD, "repeat the switch: kverbs switch on, or kverbs switch off",
 		       "a switch between the stacks was interrupted");
 	else if (on && core)
-		report(rep, BAD, "update-initramfs -u, if it comes from there; kverbs switch on",
+		report(rep, BAD, "update-initramfs -u, if the initramfs loads it; then kverbs switch on",
 		       "kverbs is on, but the kernel has loaded its own stack");
 	else
 		report(rep, GOOD, NULL, "kverbs is %s; loaded: %s", on ? "on" : "off",
@@ -236,7 +236,7 @@ static void check_files(struct report *rep, const char *dir_name, int mode, cons
 		if (access(path, mode))
 			report(rep, BAD, todo, "%s/%s: %s", dir_name, name, strerror(errno));
 		else
-			report(rep, GOOD, NULL, "%s/%s is open to this user", dir_name, name);
+			report(rep, GOOD, NULL, "this user may use %s/%s", dir_name, name);
 	}
 	if (dir)
 		closedir(dir);
@@ -316,11 +316,11 @@ static void check_firewall(struct report *rep)
 			continue;
 		closed = true;
 		report(rep, ODD, firewalls[i].todo,
-		       "%s does not let in UDP port " ROCE_PORT ", by which other machines come",
+		       "%s does not accept UDP port " ROCE_PORT ", which other machines connect to",
 		       firewalls[i].path);
 	}
 	if (!closed)
-		report(rep, GOOD, NULL, "nothing that is configured keeps out UDP port " ROCE_PORT);
+		report(rep, GOOD, NULL, "no configured firewall blocks UDP port " ROCE_PORT);
 }
 
 /* The first number that format finds in a line of a file. Return: whether there is one. */
@@ -427,21 +427,21 @@ static int doctor_run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return usage_error(cmd, "it takes no argument");
+		return usage_error(cmd, "takes no arguments");
 	return examine(json);
 }
 
 const struct command doctor_command = {
 	.name		= "doctor",
 	.arguments	= "[--json] [--root DIR]",
-	.summary	= "what keeps this machine from RDMA, and what to do",
+	.summary	= "check whether this machine is set up for RDMA, with remedies",
 	.help		=
-	"Looks at the kernel, its headers, modules, signatures, permissions, MTU, firewall and the\n"
-	"limit of locked memory, and prints a line for each, with what to do below. Fails if a line\n"
-	"begins with fail; warn is for what is wanted at times.\n"
+	"Checks the kernel, its headers, modules, signatures, permissions, MTU, firewall and the limit\n"
+	"of locked memory, and prints a line for each, followed by the remedy. Fails if a line begins\n"
+	"with fail; warn is for what only some uses need.\n"
 	"\n"
 	"  -j, --json       print JSON\n"
 	ROOT_HELP
-	"  -h, --help       this text\n",
+	"  -h, --help       print this help\n",
 	.run		= doctor_run,
 };

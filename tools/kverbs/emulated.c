@@ -26,10 +26,10 @@ int open_emulated(const char *device, const char *file, int flags)
 bool say_no_emulation(int error)
 {
 	if (error == EACCES || error == EPERM)
-		say_error("may not read %s: run this as root", EMULATED_DIR);
+		say_error("no permission to read %s: run this as root", EMULATED_DIR);
 	else if (access(EMULATED_DIR, F_OK))
 		say_error("no %s\n"
-			  "  It takes the module kverbs_emu, and debugfs:\n"
+			  "  This requires the module kverbs_emu, and debugfs:\n"
 			  "  mount -t debugfs none /sys/kernel/debug", EMULATED_DIR);
 	else
 		return false;

@@ -34,25 +34,25 @@ static bool exists(const char *path)
 int say_no_device(void)
 {
 	if (!exists("/sys/module"))
-		return say_error("no device, and no /sys that would tell why\n"
+		return say_error("no device, and /sys is not there to find out why\n"
 				 "  Mount it: mount -t sysfs sys /sys");
 	if (exists("/sys/module/ib_core"))
 		return say_error("no device: the kernel's own ib_core is loaded, not kverbs\n"
-				 "  They exclude each other. In the sources of kverbs: make load, which\n"
-				 "  says what to remove first");
+				 "  They exclude each other. Run make load in the source tree of kverbs:\n"
+				 "  it says what to remove first");
 	if (!exists("/sys/module/kverbs"))
 		return say_error("no device: the module kverbs is not loaded\n"
-				 "  In the sources of kverbs: make load");
+				 "  Run make load in the source tree of kverbs");
 	if (!exists(SYSFS_CLASS))
 		return say_error("no device: the module kverbs_ca is not loaded\n"
-				 "  In the sources of kverbs: make load");
+				 "  Run make load in the source tree of kverbs");
 	if (!exists("/sys/module/kverbs_emu"))
-		return say_error("no device: kverbs is loaded, but no driver has found one\n"
-				 "  For a device of software (kverbs_emu), in the sources of kverbs:\n"
-				 "  make load");
+		return say_error("no device: kverbs is loaded, but no driver has found a device\n"
+				 "  For a software device (kverbs_emu), run make load in the source tree\n"
+				 "  of kverbs");
 	return say_error("no device has a file in %s\n"
-			 "  If there are some in %s, then /dev is no\n"
-			 "  devtmpfs, or this is a container: pass the files on to it.", CA_DIR,
+			 "  If there are devices in %s, then /dev is not\n"
+			 "  a devtmpfs, or this is a container: pass the files to it.", CA_DIR,
 			 SYSFS_CLASS);
 }
 
@@ -71,7 +71,7 @@ static int say_unknown(const char *device)
 		fprintf(stderr, " %s", devices.names[i]);
 	fputc('\n', stderr);
 	if (device_in_sysfs(device))
-		fprintf(stderr, "  /sys has it, but there is no file of it in %s\n",
+		fprintf(stderr, "  It is in /sys, but has no file in %s\n",
 			CA_DIR);
 	devices_free(&devices);
 	return STATUS_FAILED;
@@ -82,13 +82,13 @@ static int say_may_not(const char *device, int error, bool write)
 	const char *why = strerror(-error);
 
 	if (!write)
-		return say_error("may not read %s/%s: %s\n"
-				 "  Run this as root, or let root give you the right:\n"
+		return say_error("cannot read %s/%s: %s\n"
+				 "  Run this as root, or have root grant permission:\n"
 				 "  chmod a+r %s/%s", CA_DIR, device, why, CA_DIR,
 				 device);
-	return say_error("may not write to %s/%s: %s\n"
-			 "  To make objects on a device takes the right to write to its file.\n"
-			 "  Run this as root, or let root give it to a group of yours:\n"
+	return say_error("cannot write to %s/%s: %s\n"
+			 "  Creating objects on a device requires permission to write to its file.\n"
+			 "  Run this as root, or have root grant it to one of your groups:\n"
 			 "  chgrp <group> %s/%s && chmod g+w %s/%s", CA_DIR, device, why,
 			 CA_DIR, device, CA_DIR, device);
 }
@@ -117,11 +117,11 @@ static int say_open_ca_error(const char *device, int error)
 {
 	switch (error) {
 	case -EMFILE:
-		return say_error("cannot open %s: its file has as many handles as it may\n"
+		return say_error("cannot open %s: its file has reached the limit of handles\n"
 				 "  See /sys/module/kverbs_ca/parameters/ca_max_handles", device);
 	case -ENOMEM:
-		return say_error("cannot open %s: no memory, or the device has been opened as often as\n"
-				 "  it can be. Who has: /sys/kernel/debug/kverbs/%s/ca", device,
+		return say_error("cannot open %s: out of memory, or the device cannot be opened more\n"
+				 "  often. Its users: /sys/kernel/debug/kverbs/%s/ca", device,
 				 device);
 	default:
 		return say_request_error(device, "open the channel adapter",
@@ -151,13 +151,13 @@ int say_request_error(const char *device, const char *what, int error)
 	case -E2BIG:
 	case -EOPNOTSUPP:
 		return say_error("cannot %s: the kernel does not know this request\n"
-				 "  Load a module kverbs that is as new as this command.", what);
+				 "  Load a kverbs module that is as new as this command.", what);
 	case -EPROTO:
-		return say_error("cannot %s: the kernel's answer makes no sense to this command\n"
-				 "  Use one that is as new as the module kverbs.", what);
+		return say_error("cannot %s: this command does not understand the kernel's answer\n"
+				 "  Use a command that is as new as the kverbs module.", what);
 	case -EAGAIN:
 		return say_error("cannot %s: %s changes faster than it can be read\n"
-				 "  Try again. What changes: kverbs monitor %s", what, device,
+				 "  Try again. To see the changes: kverbs monitor %s", what, device,
 				 device);
 	default:
 		return say_error("cannot %s: %s: %s", what, device,

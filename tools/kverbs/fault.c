@@ -43,13 +43,13 @@ static int say_refused(const char *device, const char *text, int error)
 				 "  (status= delay= drop rnr flap= overflow), all separated by blanks.\n"
 				 "  The kernel log says which word it is.", device, text);
 	case ENOENT:
-		return say_error("%s has no rule of this number. It has: kverbs fault %s",
+		return say_error("%s has no rule of this number. To list its rules: kverbs fault %s",
 				 device, device);
 	case ENOSPC:
-		return say_error("%s has as many rules as it can\n"
+		return say_error("%s has reached the limit of rules\n"
 				 "  Remove some: kverbs fault del %s all", device, device);
 	default:
-		return say_error("cannot write to the rules of %s: %s", device, strerror(error));
+		return say_error("cannot change the rules of %s: %s", device, strerror(error));
 	}
 }
 
@@ -73,7 +73,7 @@ static int add_rule(const struct command *cmd, int argc, char **argv)
 	int i;
 
 	if (argc < 2)
-		return usage_error(cmd, "add: on which device, and what goes wrong?");
+		return usage_error(cmd, "add: needs a device and a rule");
 	for (i = 1; i < argc; i++) {
 		len += snprintf(text + len, sizeof(text) - len, " %s", argv[i]);
 		if (len >= sizeof(text))
@@ -89,11 +89,11 @@ static int del_rule(const struct command *cmd, int argc, char **argv)
 	uint64_t id;
 
 	if (argc != 2)
-		return usage_error(cmd, "del: on which device, and which rule (or all)?");
+		return usage_error(cmd, "del: needs a device and the number of a rule, or all");
 	if (!strcmp(argv[1], "all"))
 		return write_command(argv[0], "faults/rules", "clear");
 	if (!parse_number(argv[1], 1, UINT32_MAX, &id))
-		return usage_error(cmd, "del: %s is not the number of a rule, nor all", argv[1]);
+		return usage_error(cmd, "del: %s is neither the number of a rule nor all", argv[1]);
 	snprintf(text, sizeof(text), "del %u", (unsigned int)id);
 	return write_command(argv[0], "faults/rules", text);
 }
@@ -103,7 +103,7 @@ static int set_seed(const struct command *cmd, int argc, char **argv)
 	uint64_t number;
 
 	if (argc != 2)
-		return usage_error(cmd, "seed: of which device, and which?");
+		return usage_error(cmd, "seed: needs a device and a number");
 	if (!parse_number(argv[1], 0, UINT64_MAX, &number))
 		return usage_error(cmd, "seed: %s is not a number", argv[1]);
 	return write_command(argv[0], "faults/seed", argv[1]);
@@ -241,31 +241,31 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command fault_command = {
 	.name = "fault",
 	.arguments = "[<device>] [--json] | add <device> <rule> | del <device> <number>|all | seed <device> <number>",
-	.summary = "requests that go wrong on an emulated device, by rule",
+	.summary = "inject faults into an emulated device, by rules",
 	.help =
-	"Lists the rules of an emulated device, or of all, with how many requests each was\n"
-	"about (seen) and how many of those went wrong (hits). It takes root.\n"
+	"Lists the fault rules of an emulated device, or of all, with the number of requests\n"
+	"that each matched (seen) and of those that it made fail (hits). Requires root.\n"
 	"\n"
 	"  add <device> <rule>     add a rule: conditions, and one action\n"
 	"  del <device> <number>   remove a rule, or all\n"
-	"  seed <device> <number>  what rate= draws by; counts begin anew\n"
-	"  -j, --json              as JSON: an array, see kverbs(1)\n"
-	"  -h, --help              this text\n"
+	"  seed <device> <number>  set the random seed of rate=, and reset all counts\n"
+	"  -j, --json              print JSON: an array, see kverbs(1)\n"
+	"  -h, --help              print this help\n"
 	"\n"
-	"Conditions, each of which may be left out:\n"
-	"  qp=<number>   of this queue pair\n"
+	"Conditions, all optional:\n"
+	"  qp=<number>   requests of this queue pair\n"
 	"  op=<name>,... send send_imm send_inv write write_imm read read_inv cmp_swap\n"
 	"                fetch_add local_inv reg_mr bind_mw\n"
-	"  nth=<n>       the n-th of them; with every=, from that on\n"
-	"  every=<n>     each n-th\n"
-	"  rate=<ppm>    so many in a million\n"
-	"  count=<n>     not more than n times\n"
+	"  nth=<n>       the n-th of them; with every=, from the n-th on\n"
+	"  every=<n>     every n-th\n"
+	"  rate=<ppm>    n in a million, at random\n"
+	"  count=<n>     at most n times\n"
 	"Actions:\n"
-	"  status=<name>  it fails with this status, as rem_access_err\n"
-	"  delay=<us>     it is executed later\n"
+	"  status=<name>  it fails with this status, for example rem_access_err\n"
+	"  delay=<us>     it is executed that much later\n"
 	"  drop           its message is lost\n"
-	"  rnr            no receive is posted, as it seems\n"
-	"  flap=<ms>      the port goes down for so long\n"
+	"  rnr            it gets an RNR NAK, as if no receive were posted\n"
+	"  flap=<ms>      the port goes down for that long\n"
 	"  overflow       the next completion finds its CQ full\n"
 	"\n"
 	"Example: the 100th RDMA WRITE of a queue pair fails\n"

@@ -34,7 +34,7 @@ int machine_option(const struct command *cmd, int option)
 	switch (option) {
 	case 'r':
 		if (!set_root(optarg))
-			return usage_error(cmd, "%s is no directory", optarg);
+			return usage_error(cmd, "%s is not a directory", optarg);
 		return STATUS_NONE;
 	case 'h':
 		return command_help(cmd);

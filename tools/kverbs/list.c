@@ -259,7 +259,7 @@ static int list(bool as_json)
 	int status;
 
 	if (ret)
-		return say_error("cannot look into %s: %s", CA_DIR, strerror(-ret));
+		return say_error("cannot read %s: %s", CA_DIR, strerror(-ret));
 	if (as_json)
 		status = list_as_json(&devices);
 	else
@@ -290,7 +290,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return usage_error(cmd, "it takes no %s; for one device: kverbs show %s",
+		return usage_error(cmd, "unexpected argument %s; for one device: kverbs show %s",
 				   argv[optind], argv[optind]);
 	return list(json);
 }
@@ -298,12 +298,12 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command list_command = {
 	.name = "list",
 	.arguments = "[--json]",
-	.summary = "the devices, one line each",
+	.summary = "list the devices, one line each",
 	.help =
-	"The devices that kverbs knows, one line each: ports and their state, links,\n"
-	"node GUID, firmware, driver, network devices.\n"
+	"Lists the devices of kverbs, one line each: ports and their state, links, node\n"
+	"GUID, firmware, driver, network devices.\n"
 	"\n"
-	"  -j, --json   as JSON: an array, [] if there is no device\n"
-	"  -h, --help   this text\n",
+	"  -j, --json   print JSON: an array, [] if there is no device\n"
+	"  -h, --help   print this help\n",
 	.run = run,
 };

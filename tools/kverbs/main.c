@@ -32,17 +32,17 @@ static int show_help(void)
 
 	puts("Usage: kverbs <command> [argument...]\n"
 	     "\n"
-	     "Looks at the RDMA devices of kverbs, watches them, and tries things on them.\n"
+	     "Show, watch and test the RDMA devices of kverbs.\n"
 	     "\n"
 	     "Commands:");
 	for (i = 0; i < COUNT(commands); i++)
 		printf("  %-9s%s\n", commands[i]->name, commands[i]->summary);
 	puts("\n"
-	     "  kverbs <command> --help   what a command takes\n"
+	     "  kverbs <command> --help   the arguments of a command\n"
 	     "  kverbs --version          the version of this command\n"
 	     "\n"
 	     "Exit status: 0; 1 if something failed; 2 if the arguments are wrong.\n"
-	     "The man page kverbs(1) has all of it, with the JSON output.");
+	     "The man page kverbs(1) has the details, including the JSON output.");
 	return STATUS_OK;
 }
 
@@ -124,6 +124,6 @@ int main(int argc, char **argv)
 	for (i = 0; i < COUNT(commands); i++)
 		if (!strcmp(argv[1], commands[i]->name))
 			return run(commands[i], argc - 1, argv + 1);
-	fprintf(stderr, "kverbs: no command %s. See: kverbs --help\n", argv[1]);
+	fprintf(stderr, "kverbs: unknown command %s. See: kverbs --help\n", argv[1]);
 	return STATUS_USAGE;
 }

@@ -24,7 +24,7 @@ static int say_no_memory(const struct memory *mem, int error)
 {
 	char buf[TEXT_MAX];
 
-	return say_error("cannot get %s of memory: %s. Take less: --size",
+	return say_error("cannot get %s of memory: %s. Try less with --size",
 			 text_bytes(mem->size, buf), strerror(error));
 }
 
@@ -33,7 +33,7 @@ static int say_no_udmabuf(const struct memory *mem, int error)
 	char buf[TEXT_MAX];
 
 	return say_error("cannot make a dma-buf of %s: %s\n"
-			 "  Its most: /sys/module/udmabuf/parameters/size_limit_mb",
+			 "  Its limit: /sys/module/udmabuf/parameters/size_limit_mb",
 			 text_bytes(mem->size, buf), strerror(error));
 }
 
@@ -69,7 +69,7 @@ static int get_udmabuf(struct memory *mem)
 	mem->owner = open(UDMABUF_NODE, O_RDWR | O_CLOEXEC);
 	if (mem->owner < 0)
 		return say_error("cannot open %s: %s\n"
-				 "  It takes a kernel with CONFIG_UDMABUF, and the right to write to it.",
+				 "  This requires a kernel with CONFIG_UDMABUF, and permission to write to the file.",
 				 UDMABUF_NODE, strerror(errno));
 	mem->file = memfd_create("kverbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (mem->file < 0 || ftruncate(mem->file, mem->size) ||
@@ -88,7 +88,7 @@ static int get_p2p(struct memory *mem, const char *file)
 	mem->owner = open(file, O_RDWR | O_CLOEXEC);
 	if (mem->owner < 0)
 		return say_error("cannot open %s: %s\n"
-				 "  Who provides such memory: kverbs p2p",
+				 "  To list the providers of such memory: kverbs p2p",
 				 file, strerror(errno));
 	if (!map(mem, mem->owner, MAP_SHARED, 0))
 		return say_no_memory(mem, errno);
@@ -111,8 +111,8 @@ static int get_fake_gpu(struct memory *mem, const char *node)
 	if (mem->owner < 0)
 		return say_error("cannot open %s: %s", node, strerror(errno));
 	if (ioctl(mem->owner, FAKE_GPU_INFO, &info) || !info.page_size)
-		return say_error("%s is no fake GPU\n"
-				 "  --memory takes system, udmabuf, the file of one: /dev/fake_gpu0,\n"
+		return say_error("%s is not a fake GPU\n"
+				 "  --memory takes system, udmabuf, the file of a fake GPU: /dev/fake_gpu0,\n"
 				 "  or that of a PCI device with peer-to-peer memory: .../p2pmem/allocate",
 				 node);
 	round_up(mem, info.page_size);

@@ -254,7 +254,7 @@ static int watch_all(struct monitor *monitor)
 				  IN_CREATE | IN_MOVED_TO | IN_ATTRIB);
 	ret = devices_find(&devices);
 	if (ret)
-		return say_error("cannot look into %s: %s", CA_DIR, strerror(-ret));
+		return say_error("cannot read %s: %s", CA_DIR, strerror(-ret));
 	if (!devices.count)
 		return say_no_device();
 	for (i = 0; i < devices.count && status == STATUS_OK; i++)
@@ -465,7 +465,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 			break;
 		case 'c':
 			if (!parse_number(optarg, 1, UINT64_MAX, &monitor.left))
-				return usage_error(cmd, "%s is no number of events", optarg);
+				return usage_error(cmd, "%s is not a number of events", optarg);
 			break;
 		case 'h':
 			return command_help(cmd);
@@ -479,14 +479,14 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command monitor_command = {
 	.name = "monitor",
 	.arguments = "[<device>...] [--json] [--count <n>]",
-	.summary = "the events of devices, as they come",
+	.summary = "print the events of devices as they occur",
 	.help =
-	"The events of the devices, a line each as they come; after a change, how it is\n"
-	"now. Without a device: of all, and of those that come later. Ends when all of\n"
-	"them are gone, or by Ctrl-C.\n"
+	"Prints the events of the devices as they occur, one per line, with the new state\n"
+	"after a change. Without a device: of all, including those added later. Ends when\n"
+	"all of them are gone, or on Ctrl-C.\n"
 	"\n"
-	"  -j, --json        an object of JSON in each line, see kverbs(1)\n"
-	"  -c, --count <n>   end after so many events\n"
-	"  -h, --help        this text\n",
+	"  -j, --json        print a JSON object in each line, see kverbs(1)\n"
+	"  -c, --count <n>   stop after n events\n"
+	"  -h, --help        print this help\n",
 	.run = run,
 };

@@ -44,7 +44,7 @@ static bool is_wanted(const struct p2p *p2p, const char *client)
 static int say_no_client(const char *client)
 {
 	return say_error("no client %s\n"
-			 "  Clients are PCI functions that are no bridges: lspci -D has them",
+			 "  Clients are PCI functions other than bridges; to list them: lspci -D",
 			 client);
 }
 
@@ -67,9 +67,9 @@ static int check_clients(const struct p2p *p2p, const struct p2p_matrix *matrix)
 
 static int say_no_provider(void)
 {
-	return say_error("no provider: no driver offers memory of its device\n"
-			 "  To offer that of a PCI function, insert kverbs_bar_mem.ko and bind the\n"
-			 "  function to it: Documentation/p2pdma.rst");
+	return say_error("no provider: no driver offers its device's memory\n"
+			 "  To offer that of a PCI function, load kverbs_bar_mem.ko and bind the\n"
+			 "  function to it: see Documentation/p2pdma.rst");
 }
 
 /* With only one domain, its number is left out. */
@@ -217,10 +217,10 @@ static void print_block(const struct p2p *p2p, const struct table *t,
 
 static void print_legend(void)
 {
-	puts("Distance in ports, from a client to each provider's memory, and the way:\n"
+	puts("Distance in ports from a client to each provider's memory, and the route:\n"
 	     "  bus   by bus address, below the host bridge\n"
-	     "  host  through the host bridge; with ! that is not known to work, but allowed\n"
-	     "  -     refused: \"kverbs p2p --why <client>\" tells why");
+	     "  host  through the host bridge; host! is not known to work, but allowed\n"
+	     "  -     refused; for the reason: kverbs p2p --why <client>");
 }
 
 static void print_lists(const struct p2p_matrix *matrix)
@@ -419,14 +419,14 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command p2p_command = {
 	.name = "p2p",
 	.arguments = "[<client>...] [--why] [--json]",
-	.summary = "which PCI functions reach whose memory",
+	.summary = "show which PCI functions can reach whose memory",
 	.help =
-	"Which PCI functions (clients) get at the peer-to-peer memory of which others\n"
-	"(providers), and how: a matrix with a row for each client, a column for each\n"
-	"provider; or only the rows of some clients. It takes root.\n"
+	"Shows which PCI functions (clients) can reach the peer-to-peer memory of which\n"
+	"others (providers), and how: a matrix with a row for each client and a column for\n"
+	"each provider; or only the rows of the given clients. Requires root.\n"
 	"\n"
-	"  -w, --why    in words: why, by which bridges, and what can be done about it\n"
-	"  -j, --json   as JSON: an object, see kverbs(1)\n"
-	"  -h, --help   this text\n",
+	"  -w, --why    explain each pair: why, by which bridges, and what can be done\n"
+	"  -j, --json   print JSON: an object, see kverbs(1)\n"
+	"  -h, --help   print this help\n",
 	.run = run,
 };

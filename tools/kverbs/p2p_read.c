@@ -110,10 +110,10 @@ static bool take_list(struct p2p_matrix *matrix, const struct pairs *pairs)
 static int say_no_file(const char *name, int error)
 {
 	if (access(P2P_MODULE, F_OK))
-		return say_error("nothing is known of peer-to-peer DMA: the module kverbs_p2pdma is not loaded\n"
-				 "  In the sources of kverbs: make load");
+		return say_error("no information about peer-to-peer DMA: the module kverbs_p2pdma is not loaded\n"
+				 "  Run make load in the source tree of kverbs");
 	if (error == EACCES || error == EPERM)
-		return say_error("may not read %s/%s: %s\n"
+		return say_error("cannot read %s/%s: %s\n"
 				 "  Run this as root.", P2P_DIR, name, strerror(error));
 	if (error == ENOENT)
 		return say_error("no %s/%s\n"

@@ -13,13 +13,13 @@ static const struct {
 	const char *why;
 	const char *words;
 } reasons[] = {
-	{ "same_function", "client and provider are one function" },
-	{ "common_bridge", "no port on the way redirects it" },
+	{ "same_function", "client and provider are the same function" },
+	{ "common_bridge", "no port on the route redirects it" },
 	{ "zen", "processors of AMD Zen forward it" },
 	{ "listed", "the host bridge is known to forward it" },
 	{ "acs", "ports redirect it to the host bridge, which is not known to forward it" },
 	{ "not_listed", "no bridge is above both, and the host bridge is not known to forward it" },
-	{ "not_same_host", "the host bridges are known to forward it within one of them only" },
+	{ "not_same_host", "the host bridges are only known to forward it within one bridge" },
 	{ "by_policy", "it is not known to work, but the policy allows it" },
 	{ "not_pci", "the client is not below a PCI function" },
 };
@@ -57,11 +57,11 @@ static void print_ports(const struct p2p_route *route)
 	if (!*route->redirects)
 		return;
 	printf("  Ports that redirect by ACS: %s\n", route->redirects);
-	printf("  They do not if the system is booted with:  pci=disable_acs_redir=");
+	printf("  To turn that off, boot with:  pci=disable_acs_redir=");
 	/* The kernel expects semicolons there. */
 	for (at = route->redirects; *at; at++)
 		putchar(*at == ',' ? ';' : *at);
-	printf("\n  Then the IOMMU does not keep apart what is below them.\n");
+	printf("\n  The IOMMU then no longer isolates the devices below them.\n");
 }
 
 static void print_bridge(const struct p2p_route *route)
@@ -77,9 +77,9 @@ static void print_bridge(const struct p2p_route *route)
 static void print_policy(const struct p2p_matrix *matrix, const struct p2p_route *route)
 {
 	if (is_kernels(matrix, route->provider))
-		printf("  This kernel keeps the memory itself, and there is no other way.\n");
+		printf("  This kernel manages the memory itself and allows no other route.\n");
 	else
-		printf("  If you know that the host bridge forwards it, have it tried, as root:\n"
+		printf("  If you know that the host bridge forwards it, allow it, as root:\n"
 		       "  echo warn >" P2P_MODULE "/parameters/policy\n");
 }
 
@@ -88,7 +88,7 @@ static void print_remedy(const struct p2p_matrix *matrix, const struct p2p_route
 	if (strcmp(route->map, "refused") || !strcmp(route->why, "not_pci"))
 		return;
 	if (!*route->redirects)
-		printf("  Put both below one switch, or take a provider that is.\n");
+		printf("  Put both below one switch, or use a provider that shares one with the client.\n");
 	print_policy(matrix, route);
 }
 

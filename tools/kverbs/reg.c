@@ -100,12 +100,12 @@ static int say_no_memory(const struct reg *reg)
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) &&
 	    limit.rlim_cur != RLIM_INFINITY && reg->size > limit.rlim_cur)
 		return say_error("cannot register %s: this process may lock %s (RLIMIT_MEMLOCK)\n"
-				 "  Raise the limit: ulimit -l unlimited; for good: memlock in\n"
+				 "  Raise the limit: ulimit -l unlimited; permanently: memlock in\n"
 				 "  /etc/security/limits.conf, LimitMEMLOCK= of a service.\n"
 				 "  Or register less: --size", size,
 				 text_bytes(limit.rlim_cur, most));
-	return say_error("cannot register %s: no memory is left for it\n"
-			 "  Register less: --size. What others have registered is in\n"
+	return say_error("cannot register %s: out of memory\n"
+			 "  Register less: --size. Other registrations are listed in\n"
 			 "  /sys/kernel/debug/kverbs/%s/mr", size, reg->device);
 }
 
@@ -117,13 +117,13 @@ static int say_invalid(const struct reg *reg)
 
 	if ((reg->access & REMOTE_WRITES) &&
 	    !(reg->access & KVERBS_CA_ACCESS_LOCAL_WRITE))
-		return say_error("cannot register: peers may write, and the device may not\n"
+		return say_error("cannot register: remote writes or atomics require local writes\n"
 				 "  Add lw to --access.");
 	if (!ca_query_alone(&reg->ca, 0, &attr) && reg->size > attr.max_mr_size)
-		return say_error("cannot register: a region of %s has at most %s\n"
+		return say_error("cannot register: the limit for a region of %s is %s\n"
 				 "  Register less: --size", reg->device,
 				 text_bytes(attr.max_mr_size, size));
-	return say_error("cannot register: %s does not do this size, access and path\n"
+	return say_error("cannot register: %s does not support this size, access and path\n"
 			 "  Its limits: kverbs show %s", reg->device, reg->device);
 }
 
@@ -151,7 +151,7 @@ static int say_reasons(const struct reg *reg)
 	};
 	size_t i;
 
-	say_error("cannot register: %s gets at this memory in no way", reg->device);
+	say_error("cannot register: %s cannot reach this memory by any path", reg->device);
 	for (i = 0; i < COUNT(reasons); i++) {
 		if (reasons[i].error)
 			fprintf(stderr, "  %s: %s\n", reasons[i].name,
@@ -173,11 +173,11 @@ static int say_reg_error(const struct reg *reg, int error)
 	case -EINVAL:
 		return say_invalid(reg);
 	case -EOPNOTSUPP:
-		return say_error("cannot register: %s has no such access, or no path %s\n"
+		return say_error("cannot register: %s does not support this access, or the path %s\n"
 				 "  Try: --access lw --path any", reg->device,
 				 text_path(reg->path, buf));
 	case -EDQUOT:
-		return say_error("cannot register: the handle has as many objects as it may\n"
+		return say_error("cannot register: the handle has reached the limit of objects\n"
 				 "  See /sys/module/kverbs_ca/parameters/ca_max_objects");
 	case -EFAULT:
 		return say_error("cannot register: the device may not use this memory");
@@ -277,7 +277,7 @@ static int with_peer(struct reg *reg)
 	int ret = *reg->peer ? ca_set_peer(&reg->ca, reg->peer) : 0;
 
 	if (ret == -EINVAL)
-		return say_error("no client has such a name: --peer");
+		return say_error("--peer: no client has such a name");
 	if (ret)
 		return say_request_error(reg->device, "name the peer", ret);
 	return with_memory(reg);
@@ -303,7 +303,7 @@ static const char *path_explained(uint32_t path)
 {
 	switch (path) {
 	case KVERBS_CA_PATH_HOST:
-		return ": pages of the system's memory";
+		return ": pages of system memory";
 	case KVERBS_CA_PATH_PEER:
 		return ": memory of another device, through its driver ";
 	case KVERBS_CA_PATH_DMABUF:
@@ -318,11 +318,11 @@ static const char *path_explained(uint32_t path)
 static const char *stay_explained(const struct kverbs_ca_mr_attr *attr)
 {
 	if (attr->flags & KVERBS_CA_MR_REVOKED)
-		return "was taken back: using it is an error";
+		return "has been revoked: using it is an error";
 	if (attr->flags & KVERBS_CA_MR_PINNED)
 		return "is pinned";
-	return attr->path == KVERBS_CA_PATH_DMABUF ? "may move about" :
-						     "may be taken back";
+	return attr->path == KVERBS_CA_PATH_DMABUF ? "may move" :
+						     "may be revoked";
 }
 
 /* For the paths that were tried before the final one. */
@@ -568,28 +568,27 @@ const struct command reg_command = {
 		     "                  [--path any|host|p2p|peer|dmabuf]\n"
 		     "                  [--memory system|udmabuf|<file>] [--peer <name>]\n"
 		     "                  [--touch none|read|write] [--count <n>] [--json]",
-	.summary = "try a registration of memory, and undo it",
+	.summary = "register memory, show the result, and undo it",
 	.help =
-	"Registers memory with a device, tells the keys, the time taken and the path by\n"
-	"which the device gets at it, and undoes it. Takes the right to write to the\n"
+	"Registers memory with a device, prints the keys, the time taken and the path by\n"
+	"which the device reaches it, and undoes it. Requires permission to write to the\n"
 	"device's file.\n"
 	"\n"
-	"  -s, --size <bytes>   how much (2M); K, M, G, T are powers of 1024\n"
-	"  -a, --access <list>  what is allowed (lw,rr,rw): lr, lw: the device reads,\n"
-	"                       writes; rr, rw, ra: peers read, write, do atomics;\n"
-	"                       mw: windows are bound to it; ro: relaxed ordering.\n"
-	"                       lr always is\n"
-	"  -P, --path <path>    where it is to be: any (find out), host (pages of the\n"
-	"                       system's memory), p2p (a PCI device's, for peer-to-peer\n"
-	"                       DMA), peer (another device's, through its driver), dmabuf\n"
-	"  -m, --memory <what>  system (default); udmabuf: such memory as a dma-buf; or\n"
-	"                       the file of a fake GPU, or of a PCI device's\n"
-	"                       p2pmem/allocate, whose memory is taken\n"
-	"  -p, --peer <name>    the only driver to ask for memory of peers\n"
-	"  -t, --touch <how>    what is done to the memory before: none, read, or\n"
-	"                       write (default)\n"
-	"  -c, --count <n>      so often (1)\n"
-	"  -j, --json           as JSON: an object, see kverbs(1)\n"
-	"  -h, --help           this text\n",
+	"  -s, --size <bytes>   size (default: 2M); K, M, G, T are powers of 1024\n"
+	"  -a, --access <list>  allowed accesses (default: lw,rr,rw): lr, lw: local read,\n"
+	"                       write; rr, rw, ra: remote read, write, atomics; mw: bind\n"
+	"                       memory windows; ro: relaxed ordering. lr is always allowed\n"
+	"  -P, --path <path>    required path: any (default), host (pages of system memory),\n"
+	"                       p2p (peer-to-peer memory of a PCI device), peer (memory of\n"
+	"                       another device, through its driver), dmabuf\n"
+	"  -m, --memory <what>  system (default); udmabuf: system memory as a dma-buf; or\n"
+	"                       the file of a fake GPU, or the file p2pmem/allocate of a\n"
+	"                       PCI device, from which memory is allocated\n"
+	"  -p, --peer <name>    ask only this peer-memory driver\n"
+	"  -t, --touch <how>    access to the memory beforehand: none, read, or write\n"
+	"                       (default)\n"
+	"  -c, --count <n>      repeat n times (default: 1)\n"
+	"  -j, --json           print JSON: an object, see kverbs(1)\n"
+	"  -h, --help           print this help\n",
 	.run = run,
 };

@@ -123,7 +123,7 @@ static int run(const struct command *cmd, int argc, char **argv)
 		switch (opt) {
 		case 'p':
 			if (!parse_number(optarg, 0, UINT32_MAX, &port))
-				return usage_error(cmd, "%s is no number of a port", optarg);
+				return usage_error(cmd, "%s is not a port number", optarg);
 			what.one = true;
 			what.port = port;
 			break;
@@ -141,8 +141,8 @@ static int run(const struct command *cmd, int argc, char **argv)
 	}
 	if (optind + 1 != argc)
 		return usage_error(cmd, optind == argc ?
-				   "which device? \"kverbs list\" has them" :
-				   "one device at a time");
+				   "no device given; to list the devices: kverbs list" :
+				   "only one device at a time");
 	what.device = argv[optind];
 	return show(&what);
 }
@@ -150,14 +150,14 @@ static int run(const struct command *cmd, int argc, char **argv)
 const struct command show_command = {
 	.name = "show",
 	.arguments = "<device> [--port <n>] [--json] [--all]",
-	.summary = "all that a device tells of itself and its ports",
+	.summary = "show all attributes of a device and its ports",
 	.help =
-	"All attributes of a device and of its ports, with the GIDs and P_Keys that are\n"
-	"set. The device is asked now: counters are as they are.\n"
+	"Shows all attributes of a device and of its ports, with the GIDs and P_Keys that\n"
+	"are set. The device is queried now, so that the counters are current.\n"
 	"\n"
-	"  -p, --port <n>   this port only\n"
-	"  -j, --json       as JSON: an object, see kverbs(1)\n"
-	"  -a, --all        also limits that are 0, and empty entries of tables\n"
-	"  -h, --help       this text\n",
+	"  -p, --port <n>   only this port\n"
+	"  -j, --json       print JSON: an object, see kverbs(1)\n"
+	"  -a, --all        also limits of 0, and empty table entries\n"
+	"  -h, --help       print this help\n",
 	.run = run,
 };

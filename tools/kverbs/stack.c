@@ -45,7 +45,7 @@ int loaded_find(struct loaded_list *list)
 	memset(list, 0, sizeof(*list));
 	if (!file)
 		return say_error("cannot read /proc/modules: %s\n"
-				 "  Is this a kernel that can load modules, and is /proc mounted?",
+				 "  Can this kernel load modules, and is /proc mounted?",
 				 strerror(errno));
 	while (!ret && getline(&line, &size, file) != -1)
 		ret = loaded_add(list, line);

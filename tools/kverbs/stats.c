@@ -384,24 +384,24 @@ static int stats_run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return usage_error(cmd, "it takes no argument");
+		return usage_error(cmd, "takes no arguments");
 	if (prometheus && json)
-		return usage_error(cmd, "--prometheus or --json, not both");
+		return usage_error(cmd, "--prometheus and --json exclude each other");
 	return show_stats(prometheus, json);
 }
 
 const struct command stats_command = {
 	.name		= "stats",
 	.arguments	= "[--prometheus | --json] [--root DIR]",
-	.summary	= "counters of devices, ports, QPs, CQs and peer memory",
+	.summary	= "print counters of devices, ports, QPs, CQs and peer memory",
 	.help		=
-	"Prints what devices have counted, a line each: the name, what it is of, the value. Also\n"
-	"for devices of the kernel's own stack, as far as these are in sysfs; queue pairs and CQs\n"
-	"want root, for debugfs.\n"
+	"Prints the counters of devices, one per line: name, labels, value. For devices of the\n"
+	"kernel's own stack, it prints those in sysfs. The counters of queue pairs and CQs are in\n"
+	"debugfs and require root.\n"
 	"\n"
-	"  -p, --prometheus   print Prometheus' text format\n"
+	"  -p, --prometheus   print the text format of Prometheus\n"
 	"  -j, --json         print JSON\n"
 	ROOT_HELP
-	"  -h, --help         this text\n",
+	"  -h, --help         print this help\n",
 	.run		= stats_run,
 };

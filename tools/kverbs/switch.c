@@ -207,7 +207,7 @@ static int load_module(const char *name)
 			return say_error("cannot wait for modprobe: %s", strerror(errno));
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return STATUS_OK;
-	return say_error("cannot load %s\n  What the kernel says: dmesg | tail", name);
+	return say_error("cannot load %s\n  For the kernel's messages: dmesg | tail", name);
 }
 
 static int remove_modules(const struct name_list *order)
@@ -270,7 +270,7 @@ static int remove_own(void)
 static void tell_user(void *arg, const char *line)
 {
 	if (!*(bool *)arg)
-		say_error("the devices are in use. First end what uses them:");
+		say_error("the devices are in use. First stop their users:");
 	*(bool *)arg = true;
 	fputs("  ", stderr);
 	print_text(stderr, line);
@@ -289,9 +289,9 @@ static int undo_on(const struct machine *machine)
 	bool back;
 
 	back = !remove_own() && !restore_mainline(machine);
-	return say_error(back ? "kverbs stays off: all is as it was" :
-			 "kverbs is off, but not all of mainline's stack is back\n"
-			 "  Once what is named above is mended: kverbs switch off. Or boot again.");
+	return say_error(back ? "kverbs stays off: nothing has changed" :
+			 "kverbs is off, but mainline's stack is not completely loaded\n"
+			 "  Fix the error above, then repeat: kverbs switch off. Or reboot.");
 }
 
 static int turn_on(const struct machine *machine)
@@ -310,7 +310,7 @@ static int may_turn_on(const struct machine *machine)
 {
 	if (!machine->installed.count)
 		return say_error("no modules of kverbs are installed for kernel %s\n"
-				 "  Install them: apt install kverbs-dkms, or in the sources of kverbs:\n"
+				 "  Install them: apt install kverbs-dkms, or in the source tree of kverbs:\n"
 				 "  make modules_install", kernel_release());
 	return refuse_users(machine, &machine->mainline);
 }
@@ -327,8 +327,8 @@ static int undo_off(const struct machine *machine)
 	back = !put_file(machine, SWITCH_FILE, true);
 	back = !load_own() && back;
 	drop_file(SWITCH_TRIAL);
-	return say_error(back ? "kverbs stays on: all is as it was" :
-			 "kverbs is being switched off, and the machine does it in a reboot");
+	return say_error(back ? "kverbs stays on: nothing has changed" :
+			 "kverbs is only partly switched off; a reboot completes it");
 }
 
 static int turn_off(const struct machine *machine)
@@ -338,8 +338,8 @@ static int turn_off(const struct machine *machine)
 	if (remove_modules(&machine->own))
 		return machine->on ? undo_off(machine) : STATUS_FAILED;
 	if (restore_mainline(machine))
-		return say_error("kverbs is off, but not all of mainline's stack is back\n"
-				 "  Once what is named above is mended: kverbs switch off. Or boot again.");
+		return say_error("kverbs is off, but mainline's stack is not completely loaded\n"
+				 "  Fix the error above, then repeat: kverbs switch off. Or reboot.");
 	puts("kverbs is off, and will be after a reboot");
 	return STATUS_OK;
 }
@@ -359,13 +359,13 @@ static int show_status(const struct machine *machine)
 	       machine->on ? "on" : "off", loaded_stack(machine),
 	       machine->installed.count ? "yes," : "no, not", kernel_release());
 	if (machine->trial)
-		return say_error("a switch was interrupted: do it again\n"
+		return say_error("a switch was interrupted: repeat it\n"
 				 "  kverbs switch on, or kverbs switch off");
 	if (machine->on && !machine->installed.count)
 		return say_error("kverbs is on, but not installed for this kernel, which uses its own stack");
 	if (machine->on && loaded_named(&machine->loaded, MAINLINE_CORE))
 		return say_error("kverbs is on, but the kernel has loaded its own stack\n"
-				 "  If that is from the initramfs: update-initramfs -u. Now: kverbs switch on");
+				 "  If the initramfs loads it: update-initramfs -u. Then: kverbs switch on");
 	return STATUS_OK;
 }
 
@@ -416,7 +416,7 @@ static int turn(const struct command *cmd, const struct machine *machine, bool o
 	sigset_t all;
 
 	if (has_root() && !dry)
-		return usage_error(cmd, "--root wants --dry-run: modules are loaded on this machine only");
+		return usage_error(cmd, "--root requires --dry-run: modules can only be loaded on this machine");
 	if (on ? may_turn_on(machine) : may_turn_off(machine))
 		return STATUS_FAILED;
 	if (dry)
@@ -444,7 +444,7 @@ static int act(const struct command *cmd, const char *what, bool json, bool dry)
 	else if (!strcmp(what, "on") || !strcmp(what, "off"))
 		status = turn(cmd, &machine, !strcmp(what, "on"), dry);
 	else
-		status = usage_error(cmd, "%s: it is on, off or status", what);
+		status = usage_error(cmd, "%s: must be on, off or status", what);
 	loaded_free(&machine.loaded);
 	return status;
 }
@@ -476,25 +476,25 @@ static int switch_run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind != argc - 1)
-		return usage_error(cmd, "it takes one argument: on, off or status");
+		return usage_error(cmd, "takes one argument: on, off or status");
 	return act(cmd, argv[optind], json, dry);
 }
 
 const struct command switch_command = {
 	.name		= "switch",
 	.arguments	= "on|off|status [--dry-run] [--json] [--root DIR]",
-	.summary	= "use kverbs' core, or mainline's",
+	.summary	= "switch between kverbs' RDMA stack and mainline's",
 	.help		=
-	"Moves this machine between mainline's RDMA stack and kverbs', of which only one can be\n"
-	"loaded. Refuses while a device is in use, and names its users. What fails is undone.\n"
+	"Switches this machine between mainline's RDMA stack and kverbs', only one of which can be\n"
+	"loaded. Refuses while a device is in use, and names its users. A failed switch is undone.\n"
 	"\n"
 	"  on       remove mainline's modules, load kverbs', and do so after each boot\n"
-	"  off      the other way round\n"
-	"  status   which stack is loaded, and which will be after a boot\n"
+	"  off      the opposite\n"
+	"  status   show which stack is loaded, and which will be after a reboot\n"
 	"\n"
-	"  -n, --dry-run    only look whether it can be done, and print what would be done\n"
+	"  -n, --dry-run    only check whether it is possible, and print what would be done\n"
 	"  -j, --json       print the status as JSON\n"
 	ROOT_HELP
-	"  -h, --help       this text\n",
+	"  -h, --help       print this help\n",
 	.run		= switch_run,
 };

@@ -293,23 +293,23 @@ static int top_run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return usage_error(cmd, "it takes no argument");
+		return usage_error(cmd, "takes no arguments");
 	return watch(interval, count);
 }
 
 const struct command top_command = {
 	.name		= "top",
 	.arguments	= "[--interval S] [--count N] [--root DIR]",
-	.summary	= "rates of ports, QPs and completions, live",
+	.summary	= "show rates of ports, QPs and completions, continuously",
 	.help		=
-	"Shows the ports of all devices, again and again: bytes and packets a second, queue pairs,\n"
-	"and of these how many are in the state ERR; completions a second, and what half and 99 %\n"
-	"of them stayed below from completion to handler, if kverbs measures it (cq_timing).\n"
-	"Queue pairs and completions want root, for debugfs.\n"
+	"Shows the ports of all devices, continuously: bytes and packets per second; queue pairs,\n"
+	"and how many of them are in the state ERR; completions per second, and the median and 99th\n"
+	"percentile of their latency from completion to handler, if kverbs measures it (cq_timing).\n"
+	"Queue pairs and completions are in debugfs and require root.\n"
 	"\n"
-	"  -i, --interval S   seconds between two looks; the default is 2\n"
-	"  -c, --count N      end after N looks\n"
+	"  -i, --interval S   seconds between updates (default: 2)\n"
+	"  -c, --count N      stop after N updates\n"
 	ROOT_HELP
-	"  -h, --help         this text\n",
+	"  -h, --help         print this help\n",
 	.run		= top_run,
 };

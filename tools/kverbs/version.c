@@ -82,8 +82,8 @@ static int show(const struct modules *modules)
 	for (i = 0; i < modules->count; i++) {
 		module = &modules->module[i];
 		if (differs(module))
-			status = say_error("%s is of version %s, and this command of %s\n"
-					   "  Install both of one version, and load the module again.",
+			status = say_error("%s has version %s, and this command has %s\n"
+					   "  Install both in the same version, and reload the module.",
 					   module->name, module->version, KVERBS_VERSION);
 	}
 	return status;
@@ -143,7 +143,7 @@ static int version_run(const struct command *cmd, int argc, char **argv)
 		}
 	}
 	if (optind < argc)
-		return usage_error(cmd, "it takes no argument");
+		return usage_error(cmd, "takes no arguments");
 	find_modules(&modules);
 	return json ? show_json(&modules) : show(&modules);
 }
@@ -151,14 +151,14 @@ static int version_run(const struct command *cmd, int argc, char **argv)
 const struct command version_command = {
 	.name		= "version",
 	.arguments	= "[--json] [--root DIR]",
-	.summary	= "compare the versions of this command and of the modules",
+	.summary	= "compare the versions of this command and the modules",
 	.help		=
 	"Prints the version of this command, those of the structures that it exchanges with the\n"
-	"kernel, and that of each module of kverbs that is loaded. Fails if a module is of another\n"
-	"version than the command.\n"
+	"kernel, and that of each loaded module of kverbs. Fails if a module's version differs from\n"
+	"the command's.\n"
 	"\n"
 	"  -j, --json       print JSON\n"
 	ROOT_HELP
-	"  -h, --help       this text\n",
+	"  -h, --help       print this help\n",
 	.run		= version_run,
 };
