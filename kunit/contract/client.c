@@ -322,34 +322,12 @@ static void clients_may_sleep(struct kunit *test)
 
 /* Rule 8: use of a device that is gone */
 
-static noinline int use_post_send(struct things *t)
-{
-	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
-	const struct ib_send_wr *bad;
-
-	return CONTRACT_CALL(ib_post_send(t->qp, &wr, &bad));
-}
-
-static noinline int use_poll_cq(struct things *t)
-{
-	struct ib_wc wc;
-
-	return CONTRACT_CALL(ib_poll_cq(t->cq, 1, &wc));
-}
-
-static noinline int use_modify_qp(struct things *t)
-{
-	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
-
-	return CONTRACT_CALL(ib_modify_qp(t->qp, &attr, IB_QP_STATE));
-}
-
-static noinline int use_query_port(struct things *t)
-{
-	struct ib_port_attr attr;
-
-	return CONTRACT_CALL(ib_query_port(t->m->ibdev, 1, &attr));
-}
+CONTRACT_CALLER(use_post_send, struct things *t, CONTRACT_SEND(t->qp))
+CONTRACT_CALLER(use_poll_cq, struct things *t, ib_poll_cq(t->cq, 1, &(struct ib_wc) {}))
+CONTRACT_CALLER(use_modify_qp, struct things *t,
+	ib_modify_qp(t->qp, &(struct ib_qp_attr) { .qp_state = IB_QPS_ERR }, IB_QP_STATE))
+CONTRACT_CALLER(use_query_port, struct things *t,
+	ib_query_port(t->m->ibdev, 1, &(struct ib_port_attr) {}))
 
 static noinline int use_fw_str(struct things *t)
 {
@@ -368,10 +346,8 @@ static noinline int use_netdev(struct things *t)
 	return 0;
 }
 
-static noinline int use_pool_init(struct things *t)
-{
-	return CONTRACT_CALL(ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1, 0));
-}
+CONTRACT_CALLER(use_pool_init, struct things *t,
+	ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1, 0))
 
 static noinline int use_pool_destroy(struct things *t)
 {
@@ -655,11 +631,8 @@ static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 
 /* Calls that fail before they reach the driver are reported, too. */
 
-static noinline int refused_alloc_cq(struct things *t)
-{
-	return CONTRACT_CALL(PTR_ERR_OR_ZERO(ib_alloc_cq(t->m->ibdev, NULL, 1, 0,
-							 IB_POLL_SOFTIRQ)));
-}
+CONTRACT_CALLER(refused_alloc_cq, struct things *t,
+	PTR_ERR_OR_ZERO(ib_alloc_cq(t->m->ibdev, NULL, 1, 0, IB_POLL_SOFTIRQ)))
 
 static void path_init(struct rdma_ah_attr *attr)
 {

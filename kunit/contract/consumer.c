@@ -235,30 +235,11 @@ static void done_of_a_poller_may_take_time(struct kunit *test)
 
 /* Rule 11: objects must not be destroyed while in use */
 
-static noinline int destroy_pd(struct contract_scene *scene)
-{
-	return CONTRACT_CALL(ib_dealloc_pd_user(scene->pd, NULL));
-}
-
-static noinline int destroy_cq(struct contract_scene *scene)
-{
-	return CONTRACT_CALL(ib_destroy_cq_user(scene->cq, NULL));
-}
-
-static noinline int destroy_srq(struct contract_scene *scene)
-{
-	return CONTRACT_CALL(ib_destroy_srq_user(scene->srq, NULL));
-}
-
-static noinline int destroy_qp(struct contract_scene *scene)
-{
-	return CONTRACT_CALL(ib_destroy_qp(scene->qp));
-}
-
-static noinline int dereg_mr(struct contract_scene *scene)
-{
-	return CONTRACT_CALL(ib_dereg_mr(scene->mr));
-}
+CONTRACT_CALLER(destroy_pd, struct contract_scene *scene, ib_dealloc_pd_user(scene->pd, NULL))
+CONTRACT_CALLER(destroy_cq, struct contract_scene *scene, ib_destroy_cq_user(scene->cq, NULL))
+CONTRACT_CALLER(destroy_srq, struct contract_scene *scene, ib_destroy_srq_user(scene->srq, NULL))
+CONTRACT_CALLER(destroy_qp, struct contract_scene *scene, ib_destroy_qp(scene->qp))
+CONTRACT_CALLER(dereg_mr, struct contract_scene *scene, ib_dereg_mr(scene->mr))
 
 static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned int users,
 			const void *site)
@@ -460,21 +441,8 @@ static void unused_objects_are_not(struct kunit *test)
 
 /* Rule 12: work requests must not be posted in a state that forbids it */
 
-static noinline int send(struct contract_scene *scene)
-{
-	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
-	const struct ib_send_wr *bad;
-
-	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
-}
-
-static noinline int receive(struct contract_scene *scene)
-{
-	struct ib_recv_wr wr = {};
-	const struct ib_recv_wr *bad;
-
-	return CONTRACT_CALL(ib_post_recv(scene->qp, &wr, &bad));
-}
+CONTRACT_CALLER(send, struct contract_scene *scene, CONTRACT_SEND(scene->qp))
+CONTRACT_CALLER(receive, struct contract_scene *scene, CONTRACT_RECV(ib_post_recv, scene->qp))
 
 /* Moves the QP to @state; to RTR or RTS it is moved from INIT. */
 static void move_to(struct kunit *test, struct ib_qp *qp, enum ib_qp_state state)

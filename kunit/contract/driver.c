@@ -19,41 +19,15 @@ struct verb {
 	bool under_rcu;
 };
 
-static noinline int call_post_send(struct contract_scene *scene)
-{
-	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
-	const struct ib_send_wr *bad;
-
-	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
-}
-
-static noinline int call_post_recv(struct contract_scene *scene)
-{
-	struct ib_recv_wr wr = {};
-	const struct ib_recv_wr *bad;
-
-	return CONTRACT_CALL(ib_post_recv(scene->qp, &wr, &bad));
-}
-
-static noinline int call_post_srq_recv(struct contract_scene *scene)
-{
-	struct ib_recv_wr wr = {};
-	const struct ib_recv_wr *bad;
-
-	return CONTRACT_CALL(ib_post_srq_recv(scene->srq, &wr, &bad));
-}
-
-static noinline int call_poll_cq(struct contract_scene *scene)
-{
-	struct ib_wc wc;
-
-	return CONTRACT_CALL(ib_poll_cq(scene->cq, 1, &wc));
-}
-
-static noinline int call_req_notify_cq(struct contract_scene *scene)
-{
-	return CONTRACT_CALL(ib_req_notify_cq(scene->cq, IB_CQ_NEXT_COMP));
-}
+CONTRACT_CALLER(call_post_send, struct contract_scene *scene, CONTRACT_SEND(scene->qp))
+CONTRACT_CALLER(call_post_recv, struct contract_scene *scene,
+	CONTRACT_RECV(ib_post_recv, scene->qp))
+CONTRACT_CALLER(call_post_srq_recv, struct contract_scene *scene,
+	CONTRACT_RECV(ib_post_srq_recv, scene->srq))
+CONTRACT_CALLER(call_poll_cq, struct contract_scene *scene,
+	ib_poll_cq(scene->cq, 1, &(struct ib_wc) {}))
+CONTRACT_CALLER(call_req_notify_cq, struct contract_scene *scene,
+	ib_req_notify_cq(scene->cq, IB_CQ_NEXT_COMP))
 
 static void ah_attr_init(struct rdma_ah_attr *attr)
 {
@@ -94,12 +68,8 @@ static noinline int call_modify_ah(struct contract_scene *scene)
 	return CONTRACT_CALL(rdma_modify_ah(scene->ah, &attr));
 }
 
-static noinline int call_query_ah(struct contract_scene *scene)
-{
-	struct rdma_ah_attr attr;
-
-	return CONTRACT_CALL(rdma_query_ah(scene->ah, &attr));
-}
+CONTRACT_CALLER(call_query_ah, struct contract_scene *scene,
+	rdma_query_ah(scene->ah, &(struct rdma_ah_attr) {}))
 
 static noinline int call_destroy_ah(struct contract_scene *scene)
 {
@@ -109,12 +79,8 @@ static noinline int call_destroy_ah(struct contract_scene *scene)
 	return ret;
 }
 
-static noinline int call_map_phys_fmr(struct contract_scene *scene)
-{
-	u64 page = 0;
-
-	return CONTRACT_CALL(ib_map_phys_fmr(scene->fmr, &page, 1, 0));
-}
+CONTRACT_CALLER(call_map_phys_fmr, struct contract_scene *scene,
+	ib_map_phys_fmr(scene->fmr, &(u64) { 0 }, 1, 0))
 
 static noinline int call_map_mr_sg(struct contract_scene *scene)
 {
@@ -138,12 +104,8 @@ static noinline int call_map_mr_sg_pi(struct contract_scene *scene)
 	return ret;
 }
 
-static noinline int call_check_mr_status(struct contract_scene *scene)
-{
-	struct ib_mr_status status;
-
-	return CONTRACT_CALL(ib_check_mr_status(scene->mr, IB_MR_CHECK_SIG_STATUS, &status));
-}
+CONTRACT_CALLER(call_check_mr_status, struct contract_scene *scene,
+	ib_check_mr_status(scene->mr, IB_MR_CHECK_SIG_STATUS, &(struct ib_mr_status) {}))
 
 static noinline int call_get_link_layer(struct contract_scene *scene)
 {

@@ -53,6 +53,17 @@ void contract_off(struct kunit *test);
 	__contract_ret;							\
 })
 
+/* A function that only makes a call; the report must give it as the call site. */
+#define CONTRACT_CALLER(name, arg, call)				\
+static noinline int name(arg)						\
+{									\
+	return CONTRACT_CALL(call);					\
+}
+
+#define CONTRACT_SEND(qp)						\
+	ib_post_send(qp, &(struct ib_send_wr) { .opcode = IB_WR_SEND }, NULL)
+#define CONTRACT_RECV(post, queue)	post(queue, &(struct ib_recv_wr) {}, NULL)
+
 /*
  * A device with one object of each kind.
  *

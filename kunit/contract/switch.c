@@ -13,13 +13,7 @@
 #define PARAMETER	"/sys/module/kverbs/parameters/contract"
 
 /* Breaks rule 12 once: no sends may be posted to a QP in INIT. */
-static noinline int send_in_init(struct contract_scene *scene)
-{
-	struct ib_send_wr wr = { .opcode = IB_WR_SEND };
-	const struct ib_send_wr *bad;
-
-	return CONTRACT_CALL(ib_post_send(scene->qp, &wr, &bad));
-}
+CONTRACT_CALLER(send_in_init, struct contract_scene *scene, CONTRACT_SEND(scene->qp))
 
 static void expect_send(struct kunit *test, struct contract_scene *scene)
 {

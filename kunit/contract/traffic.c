@@ -286,12 +286,7 @@ static void it_is_switched_in_a_handler(struct kunit *test)
 
 /* Devices that were freed */
 
-static noinline int query(struct ib_device *dev)
-{
-	struct ib_port_attr attr;
-
-	return CONTRACT_CALL(ib_query_port(dev, 1, &attr));
-}
+CONTRACT_CALLER(query, struct ib_device *dev, ib_query_port(dev, 1, &(struct ib_port_attr) {}))
 
 static noinline struct ib_pd *make_pd(struct ib_device *dev)
 {
