@@ -2,33 +2,33 @@
 /*
  * Fault injection by rule: the file rules in /sys/kernel/debug/kverbs_emu/<device>/faults/
  *
- * A line that is written to it is one command:
+ * Each line written to it is a command:
  *
  *   add [<condition>...] <action>
  *   del <number>
  *   clear
  *
- * Conditions say which requests a rule is about, and which of them go wrong:
+ * Conditions say which requests a rule matches, and which of those fail:
  *
  *   qp=<number>	of this queue pair (default: of any)
- *   op=<name>[,...]	of these operations (default: of any that the action is for)
- *   nth=<n>		the n-th of them, and then, with every=, each every-th
- *   every=<n>		each n-th
- *   rate=<ppm>		so many in a million of them, by the seed of the device
- *   count=<n>		not more than n times (default: once with nth= alone, else always)
+ *   op=<name>[,...]	of these operations (default: of any that the action applies to)
+ *   nth=<n>		the n-th of them, and then, with every=, every every-th
+ *   every=<n>		every n-th
+ *   rate=<ppm>		this many in a million of them, drawn with the seed of the device
+ *   count=<n>		at most n times (default: once with nth= but not every=, else always)
  *
- * and the action, what happens to it:
+ * and the action, what happens to the request:
  *
- *   status=<name>	it completes with this status, and its queue pair is in error
- *   delay=<us>		it is executed so much later
- *   drop		its message is lost on the way: one of a reliable queue pair is sent
- *			again after the timeout, and that counts as another request
- *   rnr		the other side has no receive posted, as it seems: tried again, likewise
- *   flap=<ms>		the port goes down before it is executed, for so long
+ *   status=<name>	it completes with this status, and its queue pair moves to error
+ *   delay=<us>		it is executed this much later
+ *   drop		its message is lost: a reliable queue pair sends it again after the
+ *			timeout, which counts as another request
+ *   rnr		it gets an RNR NAK, as if no receive were posted; each retry counts
+ *   flap=<ms>		the port goes down before it is executed, for this long
  *   overflow		the next completion finds its CQ full
  *
- * Reading the file shows the rules with their numbers, how many requests each was about, and
- * how many of those went wrong. The first rule that hits decides; those behind it do not count
+ * Reading the file shows the rules with their numbers, the number of requests that each matched,
+ * and of those that it made fail. The first rule that hits decides; those after it do not count
  * the request.
  */
 #include <linux/rculist.h>
@@ -48,14 +48,14 @@
  * @id: its number
  * @qpn: the queue pair; 0 for any
  * @ops: bit mask of enum ib_wr_opcode
- * @nth: the first request that goes wrong, from 1
+ * @nth: the first request that fails, from 1
  * @every: the distance to the next; 0 for none
  * @rate: per million; 0 for all
- * @count: how many may go wrong; 0 for any number
+ * @count: how many may fail; 0 for any number
  * @action: what happens then
  * @value: how much of it
- * @seen: number of requests that it is about
- * @hits: number of those that went wrong
+ * @seen: number of requests that it matched
+ * @hits: number of those that it made fail
  */
 struct emu_fault_rule {
 	struct list_head entry;
