@@ -20,17 +20,13 @@
 
 /* Requests numbered from 0 on, and what happens while their poster stands still. */
 struct chain {
-	struct rig *r;			/* its connection, and the end that posts is the first */
+	struct rig_meanwhile m;		/* first, so that functions for that take the chain, too */
 	struct ib_sge sge[RIG_WR + 1];	/* piece i of the buffer */
 	struct ib_rdma_wr wr[RIG_WR + 1];
 	struct ib_sge two[2];		/* a piece in two */
 	const struct ib_send_wr *bad;	/* the request that was refused */
-	struct irq_work irq;		/* posts in a hard interrupt */
-	struct kvt_thread *thread;	/* changes the queue pair */
-	bool waits;			/* ... and waits for the poster */
 	u32 passed;			/* how often the poster has passed by */
 	u32 executed;			/* before the post has returned */
-	int err;			/* result of what was done */
 };
 
 static const struct chain_op {
@@ -50,23 +46,23 @@ static struct chain *chain_new(struct kunit *test, enum ib_wr_opcode op, u32 nr)
 	struct chain *c = KVT_PTR(test, kunit_kzalloc(test, sizeof(*c), GFP_KERNEL));
 	u32 i;
 
-	c->r = rig_warm(test);
+	c->m.r = rig_warm(test);
 	for (i = 0; i < nr; i++) {
-		c->sge[i] = rig_sge(&c->r->a, i * LEN, LEN);
+		c->sge[i] = rig_sge(&c->m.r->a, i * LEN, LEN);
 		rig_send_wr(&c->wr[i].wr, i, &c->sge[i], 1);
 		c->wr[i].wr.opcode = op;
 		c->wr[i].wr.next = i + 1 < nr ? &c->wr[i + 1].wr : NULL;
-		c->wr[i].remote_addr = c->r->b.mr->iova + i * LEN;
-		c->wr[i].rkey = c->r->b.mr->rkey;
+		c->wr[i].remote_addr = c->m.r->b.mr->iova + i * LEN;
+		c->wr[i].rkey = c->m.r->b.mr->rkey;
 		if (op == IB_WR_SEND && i < RIG_WR)
-			KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, i, i * LEN, LEN));
+			KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, i, i * LEN, LEN));
 	}
 	return c;
 }
 
 static int chain_post(struct chain *c)
 {
-	return ib_post_send(c->r->a.qp, &c->wr[0].wr, &c->bad);
+	return ib_post_send(c->m.r->a.qp, &c->wr[0].wr, &c->bad);
 }
 
 static void count_passed(void *arg)
@@ -93,7 +89,7 @@ static void chain_post_meanwhile(struct kunit *test, struct chain *c, void (*fn)
 	kverbs_delay_set(BETWEEN, fn, c);
 	KUNIT_EXPECT_EQ(test, 0, chain_post(c));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	KUNIT_EXPECT_EQ(test, 0, c->err);
+	KUNIT_EXPECT_EQ(test, 0, c->m.err);
 }
 
 /* The requests from @from to @to have ended so, in this order. */
@@ -104,7 +100,7 @@ static void expect_ended(struct kunit *test, struct chain *c, u32 from, u32 to,
 	u32 i;
 
 	for (i = from; i < to; i++)
-		RIG_EXPECT_WC(test, c->r->a.scq, &wc, i, status);
+		RIG_EXPECT_WC(test, c->m.r->a.scq, &wc, i, status);
 }
 
 static void expect_received(struct kunit *test, struct chain *c, u32 from, u32 to)
@@ -113,7 +109,7 @@ static void expect_received(struct kunit *test, struct chain *c, u32 from, u32 t
 	u32 i;
 
 	for (i = from; i < to; i++)
-		RIG_EXPECT_WC(test, c->r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_WC(test, c->m.r->b.rcq, &wc, i, IB_WC_SUCCESS);
 }
 
 /* The doorbell is idle, and the shortcut is taken again. */
@@ -121,12 +117,12 @@ static void expect_idle(struct kunit *test, struct chain *c)
 {
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, 99, 0, LEN));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, 99, 0, LEN));
 	kverbs_delay_set(BETWEEN, kvt_nothing, NULL);
-	KUNIT_EXPECT_EQ(test, 0, rig_send(&c->r->a, 98, 0, LEN));
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&c->m.r->a, 98, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	RIG_EXPECT_DELIVERED(test, c->r, &wc, 98, 99);
-	KUNIT_EXPECT_TRUE(test, rig_empty(c->r->a.scq));
+	RIG_EXPECT_DELIVERED(test, c->m.r, &wc, 98, 99);
+	KUNIT_EXPECT_TRUE(test, rig_empty(c->m.r->a.scq));
 }
 
 /* --- all of it ------------------------------------------------------------------- */
@@ -136,10 +132,10 @@ static void chain_is_executed_where_it_is(struct kunit *test)
 	const struct chain_op *op = test->param_value;
 	bool read = op->op == IB_WR_RDMA_READ;
 	struct chain *c = chain_new(test, op->op, RIG_WR);
-	struct rig_end *from = read ? &c->r->b : &c->r->a, *to = read ? &c->r->a : &c->r->b;
-	u64 sent = rig_counter(test, &c->r->a, "port_xmit_packets");
-	u64 bytes = rig_counter(test, &c->r->a, "port_xmit_data");
-	u64 received = rig_counter(test, &c->r->a, "port_rcv_packets");
+	struct rig_end *from = read ? &c->m.r->b : &c->m.r->a, *to = read ? &c->m.r->a : &c->m.r->b;
+	u64 sent = rig_counter(test, &c->m.r->a, "port_xmit_packets");
+	u64 bytes = rig_counter(test, &c->m.r->a, "port_xmit_data");
+	u64 received = rig_counter(test, &c->m.r->a, "port_rcv_packets");
 	struct ib_wc wc;
 	u32 i;
 
@@ -147,18 +143,18 @@ static void chain_is_executed_where_it_is(struct kunit *test)
 	chain_post_counted(test, c, RIG_WR);
 	KUNIT_EXPECT_TRUE(test, rig_filled(to->buf, RIG_WR * LEN, 3));
 	for (i = 0; i < RIG_WR; i++) {
-		RIG_EXPECT_WC(test, c->r->a.scq, &wc, i, IB_WC_SUCCESS);
+		RIG_EXPECT_WC(test, c->m.r->a.scq, &wc, i, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, op->wc, wc.opcode);
 	}
 	if (op->op == IB_WR_SEND)
 		expect_received(test, c, 0, RIG_WR);
 	KUNIT_EXPECT_EQ(test, sent + (read ? 0 : RIG_WR),
-			rig_counter(test, &c->r->a, "port_xmit_packets"));
+			rig_counter(test, &c->m.r->a, "port_xmit_packets"));
 	/* The counter's unit is four bytes. */
 	KUNIT_EXPECT_EQ(test, bytes + (read ? 0 : RIG_WR * LEN / 4),
-			rig_counter(test, &c->r->a, "port_xmit_data"));
+			rig_counter(test, &c->m.r->a, "port_xmit_data"));
 	KUNIT_EXPECT_EQ(test, received + (read ? RIG_WR : 0),
-			rig_counter(test, &c->r->a, "port_rcv_packets"));
+			rig_counter(test, &c->m.r->a, "port_rcv_packets"));
 	expect_idle(test, c);
 }
 
@@ -172,9 +168,9 @@ static void unsignaled_chain_is_retired_at_its_end(struct kunit *test)
 		c->wr[i].wr.send_flags = 0;
 	for (lap = 0; lap < 3; lap++) {
 		KUNIT_ASSERT_EQ(test, 0, chain_post(c));
-		KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&c->r->a, 0, 0, LEN));
+		KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&c->m.r->a, 0, 0, LEN));
 		expect_ended(test, c, RIG_WR - 1, RIG_WR, IB_WC_SUCCESS);
-		KUNIT_EXPECT_TRUE(test, rig_empty(c->r->a.scq));
+		KUNIT_EXPECT_TRUE(test, rig_empty(c->m.r->a.scq));
 	}
 	expect_idle(test, c);
 }
@@ -189,7 +185,7 @@ static void chain_that_is_longer_than_the_queue_is_cut(struct kunit *test)
 		c->wr[i].wr.send_flags = 0;
 	for (i = 0; i < RIG_WR / CHAIN - 1; i++)
 		chain_post_counted(test, c, CHAIN);
-	KUNIT_ASSERT_EQ(test, 0, rig_send(&c->r->a, 9, 0, 0));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&c->m.r->a, 9, 0, 0));
 	for (i = 0; i < CHAIN; i++)
 		c->wr[i].wr.send_flags = IB_SEND_SIGNALED;
 	KUNIT_EXPECT_EQ(test, -ENOMEM, chain_post(c));
@@ -203,11 +199,11 @@ static void chain_over_a_new_connection(struct kunit *test)
 	struct chain *c = chain_new(test, op->op, CHAIN);
 	u32 i;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->b.qp, IB_QPS_RESET));
-	rig_connect(test, c->r);
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->a.qp, IB_QPS_RESET));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->b.qp, IB_QPS_RESET));
+	rig_connect(test, c->m.r);
 	for (i = 0; i < CHAIN; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, i, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, i, 0, LEN));
 	chain_post_counted(test, c, 0);
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
 }
@@ -219,13 +215,13 @@ static void long_requests_are_left_to_a_runner(struct kunit *test)
 	u32 i;
 
 	for (i = 0; i < CHAIN; i++) {
-		c->sge[i] = rig_sge(&c->r->a, 0, RIG_BUF * 5 / 8);
-		c->wr[i].remote_addr = c->r->b.mr->iova;
+		c->sge[i] = rig_sge(&c->m.r->a, 0, RIG_BUF * 5 / 8);
+		c->wr[i].remote_addr = c->m.r->b.mr->iova;
 	}
-	rig_fill(c->r->a.buf, RIG_BUF, 6);
+	rig_fill(c->m.r->a.buf, RIG_BUF, 6);
 	chain_post_counted(test, c, 1);
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
-	KUNIT_EXPECT_MEMEQ(test, c->r->a.buf, c->r->b.buf, RIG_BUF * 5 / 8);
+	KUNIT_EXPECT_MEMEQ(test, c->m.r->a.buf, c->m.r->b.buf, RIG_BUF * 5 / 8);
 }
 
 /* The first one is complete: its consumer uses it for something else. */
@@ -234,7 +230,7 @@ static void take_back(void *arg)
 	struct chain *c = arg;
 	struct ib_wc wc;
 
-	c->err = ib_poll_cq(c->r->a.scq, 1, &wc) != 1 || wc.wr_id || wc.status;
+	c->m.err = ib_poll_cq(c->m.r->a.scq, 1, &wc) != 1 || wc.wr_id || wc.status;
 	memset(&c->wr[0], 0xff, sizeof(c->wr[0]));
 	memset(&c->sge[0], 0xff, sizeof(c->sge[0]));
 }
@@ -261,13 +257,13 @@ static void make_immediate(struct chain *c, struct ib_send_wr *wr)
 static void make_inline(struct chain *c, struct ib_send_wr *wr)
 {
 	wr->send_flags |= IB_SEND_INLINE;
-	wr->sg_list->addr = (uintptr_t)(c->r->a.buf + wr->wr_id * LEN);
+	wr->sg_list->addr = (uintptr_t)(c->m.r->a.buf + wr->wr_id * LEN);
 }
 
 static void make_two(struct chain *c, struct ib_send_wr *wr)
 {
-	c->two[0] = rig_sge(&c->r->a, wr->wr_id * LEN, LEN / 2);
-	c->two[1] = rig_sge(&c->r->a, wr->wr_id * LEN + LEN / 2, LEN / 2);
+	c->two[0] = rig_sge(&c->m.r->a, wr->wr_id * LEN, LEN / 2);
+	c->two[1] = rig_sge(&c->m.r->a, wr->wr_id * LEN + LEN / 2, LEN / 2);
 	wr->sg_list = c->two;
 	wr->num_sge = 2;
 }
@@ -300,14 +296,15 @@ static void request_in_between_goes_the_long_way(struct kunit *test)
 	struct ib_wc wc;
 
 	not->make(c, &c->wr[1].wr);
-	rig_fill(c->r->a.buf, CHAIN * LEN, 4);
+	rig_fill(c->m.r->a.buf, CHAIN * LEN, 4);
 	chain_post_counted(test, c, not->tried);
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
 	for (i = 0; i < CHAIN; i++) {
 		if (i == 1 && !not->receives)
 			continue;
-		RIG_EXPECT_WC(test, c->r->b.rcq, &wc, received, IB_WC_SUCCESS);
-		KUNIT_EXPECT_MEMEQ(test, c->r->a.buf + i * LEN, c->r->b.buf + received * LEN, LEN);
+		RIG_EXPECT_WC(test, c->m.r->b.rcq, &wc, received, IB_WC_SUCCESS);
+		KUNIT_EXPECT_MEMEQ(test, c->m.r->a.buf + i * LEN,
+				   c->m.r->b.buf + received * LEN, LEN);
 		received++;
 	}
 	if (received == CHAIN)
@@ -325,7 +322,7 @@ static void wrong_key_in_between_flushes_the_rest(struct kunit *test)
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
 	expect_ended(test, c, 1, 2, IB_WC_LOC_PROT_ERR);
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->r->a.qp));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->m.r->a.qp));
 }
 
 static void receives_run_out_in_between(struct kunit *test)
@@ -337,9 +334,9 @@ static void receives_run_out_in_between(struct kunit *test)
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
 	expect_received(test, c, 0, CHAIN);
 	/* For one of the second round. */
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, 0, 0, LEN));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, 0, 0, LEN));
 	chain_post_counted(test, c, 2);
-	RIG_EXPECT_DELIVERED(test, c->r, &wc, 0, 0);
+	RIG_EXPECT_DELIVERED(test, c->m.r, &wc, 0, 0);
 	expect_ended(test, c, 1, 2, IB_WC_RNR_RETRY_EXC_ERR);
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
 }
@@ -349,12 +346,12 @@ static void receive_completion_is_lost_in_between(struct kunit *test)
 {
 	struct chain *c = chain_new(test, IB_WR_SEND, CHAIN);
 
-	KUNIT_ASSERT_EQ(test, 0, ib_resize_cq(c->r->b.rcq, 2));
+	KUNIT_ASSERT_EQ(test, 0, ib_resize_cq(c->m.r->b.rcq, 2));
 	chain_post_counted(test, c, 3);
 	expect_ended(test, c, 0, 2, IB_WC_SUCCESS);
 	expect_ended(test, c, 2, 3, IB_WC_REM_OP_ERR);
 	expect_ended(test, c, 3, CHAIN, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->r->b.qp));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->m.r->b.qp));
 }
 
 /* --- others come ----------------------------------------------------------------- */
@@ -363,28 +360,28 @@ static void post_other(void *arg)
 {
 	struct chain *c = arg;
 
-	c->err = rig_send(&c->r->a, OTHER_ID, 0, LEN);
+	c->m.err = rig_send(&c->m.r->a, OTHER_ID, 0, LEN);
 }
 
 static void irq_post_other(struct irq_work *work)
 {
-	post_other(container_of(work, struct chain, irq));
+	post_other(container_of(work, struct chain, m.irq));
 }
 
 static void irq_post_chain(struct irq_work *work)
 {
-	struct chain *c = container_of(work, struct chain, irq);
+	struct chain *c = container_of(work, struct chain, m.irq);
 	struct ib_wc wc[2];
 
-	c->err = in_hardirq() ? chain_post(c) : -EPERM;
-	c->executed = ib_poll_cq(c->r->a.scq, ARRAY_SIZE(wc), wc);
+	c->m.err = in_hardirq() ? chain_post(c) : -EPERM;
+	c->executed = ib_poll_cq(c->m.r->a.scq, ARRAY_SIZE(wc), wc);
 }
 
 static void interrupt(struct chain *c, void (*fn)(struct irq_work *work))
 {
-	c->irq = IRQ_WORK_INIT_HARD(fn);
-	irq_work_queue(&c->irq);
-	while (irq_work_is_busy(&c->irq))
+	c->m.irq = IRQ_WORK_INIT_HARD(fn);
+	irq_work_queue(&c->m.irq);
+	while (irq_work_is_busy(&c->m.irq))
 		cpu_relax();
 }
 
@@ -403,10 +400,10 @@ static void other_poster_comes_in_between(struct kunit *test)
 
 	for (i = 0; i < ARRAY_SIZE(comes); i++) {
 		c = chain_new(test, IB_WR_SEND, CHAIN);
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->r->b, CHAIN, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, CHAIN, 0, LEN));
 		chain_post_meanwhile(test, c, comes[i]);
 		expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, c->r->a.scq, &wc, OTHER_ID, IB_WC_SUCCESS);
+		RIG_EXPECT_WC(test, c->m.r->a.scq, &wc, OTHER_ID, IB_WC_SUCCESS);
 		expect_ended(test, c, 1, CHAIN, IB_WC_SUCCESS);
 		expect_received(test, c, 0, CHAIN + 1);
 		expect_idle(test, c);
@@ -423,44 +420,28 @@ static void chain_is_posted_in_an_interrupt(struct kunit *test)
 	preempt_disable();
 	interrupt(c, irq_post_chain);
 	preempt_enable();
-	KUNIT_EXPECT_EQ(test, 0, c->err);
+	KUNIT_EXPECT_EQ(test, 0, c->m.err);
 	KUNIT_EXPECT_EQ(test, 1, c->executed);
 	expect_ended(test, c, 1, RIG_WR, IB_WC_SUCCESS);
 	if (op->op == IB_WR_SEND)
 		expect_received(test, c, 0, RIG_WR);
 	/* A modify_qp() waits until the runner has let go of the queue pair. */
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_SQD));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RTS));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->a.qp, IB_QPS_SQD));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->a.qp, IB_QPS_RTS));
 	expect_idle(test, c);
 }
 
 /* --- either end fails -------------------------------------------------------------- */
-
-/* The peer makes an illegal access to our end, which moves our end to the error state. */
-static void fail_us(void *arg)
-{
-	struct chain *c = arg;
-
-	c->err = rig_fail_us(c->r);
-}
-
-/* The peer fails by itself. */
-static void fail_peer(void *arg)
-{
-	struct chain *c = arg;
-
-	c->err = rig_fail_peer(c->r);
-}
 
 static void we_fail_in_between(struct kunit *test)
 {
 	const struct chain_op *op = test->param_value;
 	struct chain *c = chain_new(test, op->op, CHAIN);
 
-	chain_post_meanwhile(test, c, fail_us);
+	chain_post_meanwhile(test, c, rig_fail_us);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
 	expect_ended(test, c, 1, CHAIN, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->r->a.qp));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(c->m.r->a.qp));
 }
 
 static void peer_fails_in_between(struct kunit *test)
@@ -468,49 +449,26 @@ static void peer_fails_in_between(struct kunit *test)
 	const struct chain_op *op = test->param_value;
 	struct chain *c = chain_new(test, op->op, CHAIN);
 
-	chain_post_meanwhile(test, c, fail_peer);
+	chain_post_meanwhile(test, c, rig_fail_peer);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
 	expect_ended(test, c, 1, 2, IB_WC_RETRY_EXC_ERR);
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
-}
-
-static void invalidate(void *arg)
-{
-	struct chain *c = arg;
-
-	c->err = rig_invalidate(c->r);
 }
 
 static void region_goes_in_between(struct kunit *test)
 {
 	struct chain *c = chain_new(test, IB_WR_RDMA_WRITE, CHAIN);
 
-	rig_fill(c->r->a.buf, CHAIN * LEN, 5);
-	memset(c->r->b.buf, 0, CHAIN * LEN);
-	chain_post_meanwhile(test, c, invalidate);
+	rig_fill(c->m.r->a.buf, CHAIN * LEN, 5);
+	memset(c->m.r->b.buf, 0, CHAIN * LEN);
+	chain_post_meanwhile(test, c, rig_invalidate);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
 	expect_ended(test, c, 1, 2, IB_WC_REM_ACCESS_ERR);
 	expect_ended(test, c, 2, CHAIN, IB_WC_WR_FLUSH_ERR);
-	KUNIT_EXPECT_TRUE(test, rig_all(c->r->b.buf + LEN, (CHAIN - 1) * LEN, 0));
+	KUNIT_EXPECT_TRUE(test, rig_all(c->m.r->b.buf + LEN, (CHAIN - 1) * LEN, 0));
 }
 
 /* --- somebody changes the queue pair ------------------------------------------------ */
-
-static int change_us(void *arg)
-{
-	struct chain *c = arg;
-
-	c->err = rig_to(c->r->a.qp, IB_QPS_SQD);
-	return 0;
-}
-
-static void wait_for_freezer(void *arg)
-{
-	struct chain *c = arg;
-
-	kvt_thread_go(c->thread);
-	c->waits = kvt_thread_sleeps(c->thread);
-}
 
 /* No further request is executed, until the queue pair goes on. */
 static void freezer_comes_in_between(struct kunit *test)
@@ -521,14 +479,14 @@ static void freezer_comes_in_between(struct kunit *test)
 	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	c = chain_new(test, op->op, CHAIN);
-	c->thread = kvt_thread_new(test, kvt_other_cpu(), change_us, c);
-	chain_post_meanwhile(test, c, wait_for_freezer);
-	KUNIT_EXPECT_TRUE(test, c->waits);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(c->thread));
-	KUNIT_EXPECT_EQ(test, 0, c->err);
+	c->m.thread = kvt_thread_new(test, kvt_other_cpu(), rig_freeze_us, c);
+	chain_post_meanwhile(test, c, rig_wait_for_freezer);
+	KUNIT_EXPECT_TRUE(test, c->m.waits);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(c->m.thread));
+	KUNIT_EXPECT_EQ(test, 0, c->m.err);
 	expect_ended(test, c, 0, 1, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, rig_empty(c->r->a.scq));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->r->a.qp, IB_QPS_RTS));
+	KUNIT_EXPECT_TRUE(test, rig_empty(c->m.r->a.scq));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->a.qp, IB_QPS_RTS));
 	expect_ended(test, c, 1, CHAIN, IB_WC_SUCCESS);
 	if (op->op == IB_WR_SEND)
 		expect_received(test, c, 0, CHAIN);

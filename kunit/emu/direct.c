@@ -16,16 +16,6 @@
 
 #define LEN		RIG_WARM_LEN
 
-/* What happens while a poster stands still. */
-struct meanwhile {
-	struct rig *r;			/* its connection, and the end that posts is the first */
-	struct irq_work irq;		/* posts in a hard interrupt */
-	struct kvt_thread *thread;	/* changes the queue pair */
-	int err;			/* result of what was done */
-	bool hardirq;			/* the post was in a hard interrupt */
-	bool waits;			/* @thread waits for the poster */
-};
-
 static int direct_rdma(struct rig *r, enum ib_wr_opcode op, u64 id)
 {
 	return rig_rdma(&r->a, op, id, 0, LEN, r->b.mr->iova, r->b.mr->rkey);
@@ -234,7 +224,7 @@ static void lost_receive_completion_fails_the_sender(struct kunit *test)
 
 static void post_second(void *arg)
 {
-	struct meanwhile *m = arg;
+	struct rig_meanwhile *m = arg;
 
 	m->hardirq = in_hardirq();
 	m->err = rig_send(&m->r->a, 2, 0, LEN);
@@ -242,12 +232,12 @@ static void post_second(void *arg)
 
 static void irq_post_second(struct irq_work *work)
 {
-	post_second(container_of(work, struct meanwhile, irq));
+	post_second(container_of(work, struct rig_meanwhile, irq));
 }
 
 static void interrupt(void *arg)
 {
-	struct meanwhile *m = arg;
+	struct rig_meanwhile *m = arg;
 
 	m->irq = IRQ_WORK_INIT_HARD(irq_post_second);
 	irq_work_queue(&m->irq);
@@ -259,7 +249,7 @@ static void interrupt(void *arg)
 static void expect_order(struct kunit *test, const char *place, void (*fn)(void *arg),
 			 u64 first, u64 second)
 {
-	struct meanwhile m = { .r = rig_warm(test) };
+	struct rig_meanwhile m = { .r = rig_warm(test) };
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 1, 0, LEN));
@@ -306,23 +296,7 @@ static void other_poster_comes_after(struct kunit *test)
 
 /* --- errors ---------------------------------------------------------------------- */
 
-/* The peer makes an illegal access to our end, which moves our end to the error state. */
-static void fail_us(void *arg)
-{
-	struct meanwhile *m = arg;
-
-	m->err = rig_fail_us(m->r);
-}
-
-/* The peer fails by itself. */
-static void fail_peer(void *arg)
-{
-	struct meanwhile *m = arg;
-
-	m->err = rig_fail_peer(m->r);
-}
-
-static struct ib_wc stand_still(struct kunit *test, struct meanwhile *m, const char *place,
+static struct ib_wc stand_still(struct kunit *test, struct rig_meanwhile *m, const char *place,
 				void (*fn)(void *arg), enum ib_wr_opcode op)
 {
 	struct ib_wc wc = {};
@@ -339,22 +313,22 @@ static struct ib_wc stand_still(struct kunit *test, struct meanwhile *m, const c
 static void we_fail_before_we_look(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct meanwhile m = { .r = rig_warm(test) };
+	struct rig_meanwhile m = { .r = rig_warm(test) };
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
 	KUNIT_EXPECT_EQ(test, IB_WC_WR_FLUSH_ERR,
-			stand_still(test, &m, "emu_post_direct", fail_us, op->op).status);
+			stand_still(test, &m, "emu_post_direct", rig_fail_us, op->op).status);
 }
 
 /* The request under way is executed, or fails because the peer has; what comes later is flushed. */
 static void we_fail_with_a_request_under_way(struct kunit *test)
 {
 	const struct direct_op *op = test->param_value;
-	struct meanwhile m = { .r = rig_warm(test) };
+	struct rig_meanwhile m = { .r = rig_warm(test) };
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
-	wc = stand_still(test, &m, "emu_direct_execute", fail_us, op->op);
+	wc = stand_still(test, &m, "emu_direct_execute", rig_fail_us, op->op);
 	KUNIT_EXPECT_EQ(test, IB_WC_WR_FLUSH_ERR, wc.status);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(m.r->a.qp));
 	EXPECT_NOT_REACHED(test, "emu_direct_execute", direct_post(m.r, op->op, 2));
@@ -367,33 +341,26 @@ static void peer_fails(struct kunit *test)
 		"emu_post_direct", "emu_direct_execute", "emu_reenter_peer",
 	};
 	const struct direct_op *op = test->param_value;
-	struct meanwhile m;
+	struct rig_meanwhile m;
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		m = (struct meanwhile) { .r = rig_warm(test) };
+		m = (struct rig_meanwhile) { .r = rig_warm(test) };
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
 		KUNIT_EXPECT_EQ(test, IB_WC_RETRY_EXC_ERR,
-				stand_still(test, &m, places[i], fail_peer, op->op).status);
+				stand_still(test, &m, places[i], rig_fail_peer, op->op).status);
 	}
 }
 
 /* --- regions --------------------------------------------------------------------- */
 
-static void invalidate(void *arg)
-{
-	struct meanwhile *m = arg;
-
-	m->err = rig_invalidate(m->r);
-}
-
 /* The region is there again, but its key is another. */
 static void register_anew(void *arg)
 {
-	struct meanwhile *m = arg;
+	struct rig_meanwhile *m = arg;
 	struct ib_mr *mr = m->r->b.mr;
 
-	m->err = rig_invalidate(m->r);
+	rig_invalidate(m);
 	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey) & 0xff);
 	m->err = m->err ?: rig_post_reg(&m->r->b, mr, 8, RIG_WARM_ACCESS);
 }
@@ -406,14 +373,14 @@ KUNIT_ARRAY_PARAM_DESC(rdma_op, rdma_ops, name);
 
 static void region_is_invalidated(struct kunit *test)
 {
-	static void (* const fns[])(void *arg) = { invalidate, register_anew };
+	static void (* const fns[])(void *arg) = { rig_invalidate, register_anew };
 	const struct direct_op *op = test->param_value;
-	struct meanwhile m;
+	struct rig_meanwhile m;
 	unsigned int i;
 	struct ib_wc wc;
 
 	for (i = 0; i < ARRAY_SIZE(fns); i++) {
-		m = (struct meanwhile) { .r = rig_warm(test) };
+		m = (struct rig_meanwhile) { .r = rig_warm(test) };
 		/* The region is remembered from here on. */
 		EXPECT_NOT_REACHED(test, "emu_target_enter", direct_rdma(m.r, op->op, 1));
 		RIG_EXPECT_WC(test, m.r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -595,40 +562,23 @@ static void port_changes_between_two_messages(struct kunit *test)
 
 /* --- somebody changes the queue pair ------------------------------------------------ */
 
-static int change_us(void *arg)
-{
-	struct meanwhile *m = arg;
-
-	m->err = rig_to(m->r->a.qp, IB_QPS_SQD);
-	return 0;
-}
-
-/* Until the other thread waits for us, or has no need to. */
-static void wait_for_freezer(void *arg)
-{
-	struct meanwhile *m = arg;
-
-	kvt_thread_go(m->thread);
-	m->waits = kvt_thread_sleeps(m->thread);
-}
-
 /* The request is executed, and the freezer is woken; or it waits until the freezer is done. */
 static void freezer_comes(struct kunit *test)
 {
 	static const char * const places[] = {
 		"emu_post_direct", "emu_direct_execute", "emu_reenter_peer", "emu_qp_release",
 	};
-	struct meanwhile m;
+	struct rig_meanwhile m;
 	struct ib_wc wc;
 	unsigned int i;
 
 	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	for (i = 0; i < ARRAY_SIZE(places); i++) {
-		m = (struct meanwhile) { .r = rig_warm(test), .err = 1 };
-		m.thread = kvt_thread_new(test, kvt_other_cpu(), change_us, &m);
+		m = (struct rig_meanwhile) { .r = rig_warm(test), .err = 1 };
+		m.thread = kvt_thread_new(test, kvt_other_cpu(), rig_freeze_us, &m);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&m.r->b, 2, 0, LEN));
-		kverbs_delay_set(places[i], wait_for_freezer, &m);
+		kverbs_delay_set(places[i], rig_wait_for_freezer, &m);
 		KUNIT_EXPECT_EQ(test, 0, rig_send(&m.r->a, 1, 0, LEN));
 		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(m.thread));

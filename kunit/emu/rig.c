@@ -317,44 +317,62 @@ struct rig *rig_warm(struct kunit *test)
 EXPORT_SYMBOL_GPL(rig_warm);
 
 /*
- * Let the first end fail: the second accesses there what it must not. @r: connected rig. Any
- * context but NMI. Returns what ib_post_send() returned.
+ * Let the first end fail: the second makes an illegal access to it. @meanwhile: struct
+ * rig_meanwhile, whose err is set, as by the following functions. Any context but NMI.
  */
-int rig_fail_us(struct rig *r)
+void rig_fail_us(void *meanwhile)
 {
-	return rig_rdma(&r->b, IB_WR_RDMA_WRITE, 7, 0, RIG_WARM_LEN, 0, RIG_BAD_KEY);
+	struct rig_meanwhile *m = meanwhile;
+
+	m->err = rig_rdma(&m->r->b, IB_WR_RDMA_WRITE, 7, 0, RIG_WARM_LEN, 0, RIG_BAD_KEY);
 }
 EXPORT_SYMBOL_GPL(rig_fail_us);
 
-/*
- * Let the second end fail by itself. @r: connected rig. Any context but NMI. Returns what
- * ib_post_send() returned.
- */
-int rig_fail_peer(struct rig *r)
+/* Let the second end fail by itself. */
+void rig_fail_peer(void *meanwhile)
 {
-	struct ib_sge sge = rig_sge(&r->b, 0, RIG_WARM_LEN);
+	struct rig_meanwhile *m = meanwhile;
+	struct ib_sge sge = rig_sge(&m->r->b, 0, RIG_WARM_LEN);
 	struct ib_send_wr wr;
 
 	sge.lkey = RIG_BAD_KEY;
 	rig_send_wr(&wr, 7, &sge, 1);
-	return ib_post_send(r->b.qp, &wr, NULL);
+	m->err = ib_post_send(m->r->b.qp, &wr, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_fail_peer);
 
-/*
- * Invalidate the key of the second end's registered buffer. @r: connected rig, after
- * rig_register() of its second end. Any context but NMI. Returns what ib_post_send() returned.
- */
-int rig_invalidate(struct rig *r)
+/* Invalidate the key of the second end's buffer, which rig_register() has registered. */
+void rig_invalidate(void *meanwhile)
 {
+	struct rig_meanwhile *m = meanwhile;
 	struct ib_send_wr wr;
 
 	rig_send_wr(&wr, 7, NULL, 0);
 	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = r->b.mr->rkey;
-	return ib_post_send(r->b.qp, &wr, NULL);
+	wr.ex.invalidate_rkey = m->r->b.mr->rkey;
+	m->err = ib_post_send(m->r->b.qp, &wr, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_invalidate);
+
+/* Move the first end to SQD: the function of @thread. Returns 0. */
+int rig_freeze_us(void *meanwhile)
+{
+	struct rig_meanwhile *m = meanwhile;
+
+	m->err = rig_to(m->r->a.qp, IB_QPS_SQD);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(rig_freeze_us);
+
+/* Start @thread, and wait until it waits for the poster, which @waits tells, or has ended. */
+void rig_wait_for_freezer(void *meanwhile)
+{
+	struct rig_meanwhile *m = meanwhile;
+
+	kvt_thread_go(m->thread);
+	m->waits = kvt_thread_sleeps(m->thread);
+}
+EXPORT_SYMBOL_GPL(rig_wait_for_freezer);
 
 /*
  * Make a connected rig on the devices of the test parameter. Returns the rig, with both queue

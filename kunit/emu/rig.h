@@ -5,6 +5,7 @@
 #ifndef KVT_EMU_RIG_H
 #define KVT_EMU_RIG_H
 
+#include <linux/irq_work.h>
 #include <rdma/ib_verbs.h>
 
 #include "lib/lib.h"
@@ -68,9 +69,22 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 #define RIG_WARM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define RIG_BAD_KEY	0xabcdef00
 struct rig *rig_warm(struct kunit *test);
-int rig_fail_us(struct rig *r);
-int rig_fail_peer(struct rig *r);
-int rig_invalidate(struct rig *r);
+
+/* What happens while the poster of a connection stands still, see kverbs/delay.h. */
+struct rig_meanwhile {
+	struct rig *r;			/* the connection; its first end posts */
+	struct irq_work irq;		/* posts in a hard interrupt */
+	struct kvt_thread *thread;	/* changes the queue pair */
+	int err;			/* result of what was done */
+	bool hardirq;			/* the post was in a hard interrupt */
+	bool waits;			/* @thread waits for the poster */
+};
+
+void rig_fail_us(void *meanwhile);
+void rig_fail_peer(void *meanwhile);
+void rig_invalidate(void *meanwhile);
+int rig_freeze_us(void *meanwhile);
+void rig_wait_for_freezer(void *meanwhile);
 
 int rig_to_init(struct rig *r, struct rig_end *e);
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer);
