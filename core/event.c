@@ -56,7 +56,7 @@
 #define RETRY_DELAY	(HZ / 4)
 #define RETRIES		8
 
-/* Of all devices, for handlers are rarely unregistered. */
+/* Shared by all devices, because handlers are rarely unregistered. */
 DEFINE_STATIC_SRCU(event_srcu);
 
 /**
@@ -192,7 +192,7 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool notify)
 	if (ret && ret != -ENOMEM)
 		ibdev_warn(dev, "port %u: cannot refresh caches, GIDs and P_Keys may be stale (%d)\n",
 			   port, ret);
-	/* Who copies the caches must have done so before any handler is called. */
+	/* Users that copy the caches copy them here, before any handler is called. */
 	ib_ports_changed(dev);
 	if (gids_changed && notify)
 		event_deliver(ib_priv(dev), &event);

@@ -824,7 +824,7 @@ int rdma_read_gid_l2_fields(const struct ib_gid_attr *attr, u16 *vlan_id,
 	if (!vlan_id)
 		goto out;
 	*vlan_id = is_vlan_dev(ndev) ? vlan_dev_vlan_id(ndev) : NO_VLAN;
-	/* What is below a bridge need not be the port's. */
+	/* A device below a bridge need not belong to the port. */
 	if (*vlan_id == NO_VLAN && !netif_is_bridge_master(ndev))
 		netdev_walk_all_lower_dev_rcu(ndev, first_lower_vlan, &priv);
 out:

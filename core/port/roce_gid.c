@@ -201,7 +201,7 @@ static int is_first_bound(struct net_device *lower, struct netdev_nested_priv *p
 	return ib_netdev_has_port(lower);
 }
 
-/* Does what is on top of several network devices belong to this one's port? */
+/* Does a device on top of several network devices belong to this one's port? */
 static bool belongs_to(struct net_device *upper, const struct net_device *ndev)
 {
 	struct netdev_nested_priv priv = { .data = &ndev };

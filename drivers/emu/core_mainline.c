@@ -288,7 +288,7 @@ void emu_dispatch_event(const struct ib_event *event)
 	ib_device_put(event->device);
 }
 
-/* Of the events about the state of the link, consumers get the one that is true last. */
+/* Of several events about the link state, consumers get the one that matches the final state. */
 static void emu_report_port(struct emu_port *port)
 {
 	struct ib_event event = { .device = &port->edev->ibdev, .element.port_num = port->num };
@@ -623,7 +623,7 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return emu_user_dereg_error(err, udata);
 }
 
-/* Of the methods without a check here, the driver or mainline's core checks all arguments. */
+/* For the methods without a check here, the driver or mainline's core checks all arguments. */
 static const struct ib_device_ops emu_core_ops = {
 	.create_cq = emu_mainline_create_cq,
 	.create_qp = emu_mainline_create_qp,
@@ -681,8 +681,8 @@ void emu_core_debugfs(struct emu_device *edev, struct dentry *dir)
 /* --- peer-to-peer memory -------------------------------------------------------- */
 
 /*
- * The registry that could tell whether there is a route to such memory, kverbs_p2pdma, is not
- * there: what is not RAM is not reached by its DMA address.
+ * kverbs_p2pdma, the registry that could tell whether there is a route to such memory, is not
+ * there: memory other than RAM is not reached by its DMA address.
  */
 void emu_p2p_init(struct emu_device *edev)
 {

@@ -231,7 +231,7 @@ static const struct file_operations emu_event_fops = {
 	.release = single_release,
 };
 
-/* The device is registered already. It works all the same if its files cannot be made. */
+/* The device is registered already. It also works if its files cannot be created. */
 void emu_debugfs_add(struct emu_device *edev)
 {
 	struct dentry *dir;

@@ -342,7 +342,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	edev->ibdev.node_guid = cpu_to_be64(EMU_GUID_BASE | (u64)pdev->id << 8);
 	edev->ibdev.dev.parent = &pdev->dev;
 	strscpy(edev->ibdev.node_desc, "kverbs emulated HCA", sizeof(edev->ibdev.node_desc));
-	/* What is set first stays. */
+	/* The first value that is set stays. */
 	emu_core_setup(&edev->ibdev);
 	ib_set_device_ops(&edev->ibdev, &emu_ops);
 	if (!spec->ethernet)

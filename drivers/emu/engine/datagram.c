@@ -315,8 +315,8 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 
 	dg.pkey = emu_send_pkey(qp, wqe);
 	/*
-	 * What does not fit into a packet is not sent, and that is no error: IBTA vol. 1,
-	 * C10-93.1.1. Processes are told all the same, as by most hardware.
+	 * What does not fit into a packet is not sent, and that is not an error: IBTA
+	 * vol. 1, C10-93.1.1. Processes get an error nevertheless, as from most hardware.
 	 */
 	fits = wqe->length <= ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu));
 	if (unlikely(!fits && qp->user_sq))

@@ -244,8 +244,8 @@ static __always_inline enum emu_outcome emu_exec_entry(struct emu_exec *ex, stru
 }
 
 /*
- * Executes an entry of which there are records. What a peer in memory answers is recorded before
- * the entry completes, as its memory may be used anew from then on.
+ * Executes an entry that is being recorded. The answer of a peer in memory is recorded before
+ * the entry completes, because its memory may be reused from then on.
  */
 static enum emu_outcome emu_exec_recorded(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					  struct emu_captured *done)

@@ -99,7 +99,7 @@ static const struct {
 	 BIT_ULL(IB_WR_RDMA_READ) | BIT_ULL(IB_WR_RDMA_READ_WITH_INV) |	\
 	 BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) | BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD))
 
-/* What each action is called, what it can happen to, and the range of its value. */
+/* The name of each action, the operations it applies to, and the range of its value. */
 static const struct {
 	const char *name;
 	u64 ops;
@@ -148,7 +148,7 @@ static bool emu_fault_rule_hits(struct emu_fault_rule *rule, u64 seed)
 		return false;
 	if (rule->rate && emu_fault_roll(seed, EMU_NR_FAULT_KINDS + rule->id, n) >= rule->rate)
 		return false;
-	/* Not beyond the count, whoever else asks at the same time. */
+	/* Do not exceed the count, even if others ask at the same time. */
 	return atomic64_add_unless(&rule->hits, 1, rule->count ?: S64_MAX);
 }
 
