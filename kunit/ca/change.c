@@ -15,20 +15,13 @@
 /* Room for the complete QUERY_CA answer of a mock device with two ports. */
 #define ANSWER_LEN	2048
 
-/**
- * struct ca_listener - an event handler that queries the CA at each event
- * @handler: the handler as registered with the core
- * @handle: handle of the open CA
- * @ret: result of the last query
- * @got: completed by each event
- * @answer: answer to the last query
- */
+/* An event handler that queries the CA at each event. */
 struct ca_listener {
-	struct ib_event_handler handler;
-	u64 handle;
-	ssize_t ret;
-	struct completion got;
-	u8 answer[ANSWER_LEN] __aligned(8);
+	struct ib_event_handler handler;	/* the handler as registered with the core */
+	u64 handle;				/* handle of the open CA */
+	ssize_t ret;				/* result of the last query */
+	struct completion got;			/* completed by each event */
+	u8 answer[ANSWER_LEN] __aligned(8);	/* answer to the last query */
 };
 
 static void ask_in_handler(struct ib_event_handler *handler, struct ib_event *event)
@@ -403,22 +396,14 @@ struct race {
 	bool over;
 };
 
-/**
- * struct reader - a thread [0] and an interrupt [1] that query the CA
- * @race: the CA that they query, and its expected values
- * @work: raises the interrupt
- * @last: generation of the last answer to each
- * @queries: number of queries by each
- * @wrong: how many of these failed or had an inconsistent answer
- * @answer: last answer to each
- */
+/* A thread [0] and an interrupt [1] that query the CA. */
 struct reader {
-	struct race *race;
-	struct irq_work work;
-	u64 last[2];
-	u64 queries[2];
-	u64 wrong[2];
-	u8 answer[2][ANSWER_LEN] __aligned(8);
+	struct race *race;	/* the CA that they query, and its expected values */
+	struct irq_work work;			/* raises the interrupt */
+	u64 last[2];				/* generation of the last answer to each */
+	u64 queries[2];				/* number of queries by each */
+	u64 wrong[2];	/* how many of these failed or had an inconsistent answer */
+	u8 answer[2][ANSWER_LEN] __aligned(8);	/* last answer to each */
 };
 
 static u32 lid_of(const struct race *r, u64 generation)

@@ -26,38 +26,24 @@
 /* So long that runs do not end by their time. */
 #define NEVER_US	10000000
 
-/**
- * struct scene - a CQ that is polled ahead, and its neighbour
- * @rec: recorder of the CQ
- * @items: its completions
- * @light: recorder of the neighbour
- * @lone: completions of the neighbour; the first is pushed by that of @items at CALL
- * @g: for cases in which a done() sleeps
- * @last: the last of @lone was handed out
- * @qp: what the completions are of, by turns; NULL: of none
- * @dead: address of qp[1] once it was destroyed, not to be dereferenced
- * @late: completions of @dead that were handed out
- * @at: @rec's completions that were handed out when the neighbour had its turn
- * @rest: those polled ahead, and not handed out, at that time
- * @seen: @rec's completions that were handed out when what the case does was done
- * @ret: what that returned
- * @act: done in the done() of @lone
- */
+/* A CQ that is polled ahead, and its neighbour. */
 struct scene {
-	struct recorder *rec;
-	struct item *items;
-	struct recorder *light;
+	struct recorder *rec;		/* recorder of the CQ */
+	struct item *items;		/* its completions */
+	struct recorder *light;		/* recorder of the neighbour */
+	/* completions of the neighbour; the first is pushed by that of @items at CALL */
 	struct item *lone;
-	struct kvt_gate g;
-	struct completion last;
-	struct ib_qp *qp[2];
-	const void *dead;
-	int late;
-	int at;
-	int rest;
+	struct kvt_gate g;		/* for cases in which a done() sleeps */
+	struct completion last;		/* the last of @lone was handed out */
+	struct ib_qp *qp[2];		/* what the completions are of, by turns; NULL: of none */
+	const void *dead;	/* address of qp[1] once it was destroyed, not to be dereferenced */
+	int late;			/* completions of @dead that were handed out */
+	int at;	/* @rec's completions that were handed out when the neighbour had its turn */
+	int rest;			/* those polled ahead, and not handed out, at that time */
+	/* @rec's completions that were handed out when what the case does was done */
 	int seen;
-	int ret;
-	void (*act)(struct scene *s);
+	int ret;			/* what that returned */
+	void (*act)(struct scene *s);	/* done in the done() of @lone */
 };
 
 static void call_neighbour(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)

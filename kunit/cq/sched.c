@@ -40,36 +40,24 @@
 /* Completions of a CQ that its neighbour waits for at most: a share begun, and a full one. */
 #define SHARE_BOUND	(2 * IB_CQ_SHARE)
 
-/**
- * struct demand - arrivals at each of the light CQs
- * @gap: mean time between arrivals, in ns
- * @burst: most completions that arrive at once
- */
+/* Arrivals at each of the light CQs. */
 struct demand {
-	u32 gap;
-	u32 burst;
+	u32 gap;		/* mean time between arrivals, in ns */
+	u32 burst;		/* most completions that arrive at once */
 };
 
 /* Each light CQ needs 1% of the simulated time, and about 4%. */
 static const struct demand singles = { .gap = 50000, .burst = 1 };
 static const struct demand bursts = { .gap = 100000, .burst = 16 };
 
-/**
- * struct outcome - service that the light CQs got
- * @p50: median delay of each light CQ, in ns
- * @p99: 99th percentile of the delay
- * @max: longest delay
- * @served: completions handled until the end
- * @flood: completions of the flooded CQ handled until the end, or 0 without one
- * @jain: Jain's fairness index among the light CQs, times 10000
- */
+/* Service that the light CQs got. */
 struct outcome {
-	u32 p50[LIGHTS];
-	u32 p99[LIGHTS];
-	u32 max[LIGHTS];
-	u32 served[LIGHTS];
-	u32 flood;
-	u32 jain;
+	u32 p50[LIGHTS];	/* median delay of each light CQ, in ns */
+	u32 p99[LIGHTS];	/* 99th percentile of the delay */
+	u32 max[LIGHTS];	/* longest delay */
+	u32 served[LIGHTS];	/* completions handled until the end */
+	u32 flood;	/* completions of the flooded CQ handled until the end, or 0 without one */
+	u32 jain;		/* Jain's fairness index among the light CQs, times 10000 */
 };
 
 static void light_run(struct kunit *test, const struct demand *d, bool flood,
@@ -220,24 +208,15 @@ static void weight_out_of_range_is_refused(struct kunit *test)
 	ib_destroy_cq(own);
 }
 
-/**
- * struct load - a CQ that is kept full, and its neighbour
- * @flood: the CQ that is kept full
- * @light: its neighbour
- * @lone: the only completion of @light
- * @us: time that a done() on @flood takes
- * @until: number of completions of @flood
- * @at: number of completions of @flood after which @lone is pushed
- * @waited: completions of @flood that were handled before @lone was
- */
+/* A CQ that is kept full, and its neighbour. */
 struct load {
-	struct recorder *flood;
-	struct recorder *light;
-	struct item *lone;
-	unsigned int us;
-	int until;
-	int at;
-	int waited;
+	struct recorder *flood;	/* the CQ that is kept full */
+	struct recorder *light;	/* its neighbour */
+	struct item *lone;	/* the only completion of @light */
+	unsigned int us;	/* time that a done() on @flood takes */
+	int until;		/* number of completions of @flood */
+	int at;			/* number of completions of @flood after which @lone is pushed */
+	int waited;		/* completions of @flood that were handled before @lone was */
 };
 
 static void flood_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)

@@ -194,18 +194,12 @@ static void c16_two_may_sleep_beside_a_third(struct kunit *test)
 	KUNIT_EXPECT_GE(test, c->cq->lane->stats.handovers, 2);
 }
 
-/**
- * struct crowd - many done() that sleep at once
- * @inside: number of them
- * @full: completed when all are inside
- * @go: lets them return
- * @late: number of those that gave up
- */
+/* Many done() that sleep at once. */
 struct crowd {
-	atomic_t inside;
-	struct completion full;
-	struct completion go;
-	atomic_t late;
+	atomic_t inside;	/* number of them */
+	struct completion full;	/* completed when all are inside */
+	struct completion go;	/* lets them return */
+	atomic_t late;		/* number of those that gave up */
 };
 
 static void crowd_in(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
@@ -285,20 +279,13 @@ static void cq_behind_sleepers_waits_two_jiffies_for_each(struct kunit *test)
 
 /* --- waiting for a CQ -------------------------------------------------------- */
 
-/**
- * struct inner - what a done() does to another CQ
- * @rec: recorder of that CQ
- * @qp: a QP of that CQ
- * @seen: completions handled when the call returned
- * @ret: what it returned
- * @state: state of @qp then
- */
+/* What a done() does to another CQ. */
 struct inner {
-	struct recorder *rec;
-	struct ib_qp *qp;
-	int seen;
-	int ret;
-	enum ib_qp_state state;
+	struct recorder *rec;	/* recorder of that CQ */
+	struct ib_qp *qp;	/* a QP of that CQ */
+	int seen;		/* completions handled when the call returned */
+	int ret;		/* what it returned */
+	enum ib_qp_state state;	/* state of @qp then */
 };
 
 static void drain_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
@@ -419,18 +406,12 @@ static void done_waits_for_another_that_sleeps(struct kunit *test)
 
 /* --- the way out ------------------------------------------------------------- */
 
-/**
- * struct grave - a QP that is destroyed while a done() of it sleeps
- * @g: keeps the first done() asleep
- * @qp: the QP
- * @dead: its address once it is destroyed, not to be dereferenced
- * @late: completions of @dead that were handed to done()
- */
+/* A QP that is destroyed while a done() of it sleeps. */
 struct grave {
-	struct kvt_gate g;
-	struct ib_qp *qp;
-	const void *dead;
-	int late;
+	struct kvt_gate g;	/* keeps the first done() asleep */
+	struct ib_qp *qp;	/* the QP */
+	const void *dead;	/* its address once it is destroyed, not to be dereferenced */
+	int late;		/* completions of @dead that were handed to done() */
 };
 
 static void grave_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
@@ -654,14 +635,10 @@ static void device_goes_when_the_sleeper_has_returned(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, m);
 }
 
-/**
- * struct return_slowly - a runner that stands still before it gives its CQ back
- * @asleep: lets the done() return
- * @back: holds up the runner after that
- */
+/* A runner that stands still before it gives its CQ back. */
 struct return_slowly {
-	struct kvt_gate asleep;
-	struct kvt_gate back;
+	struct kvt_gate asleep;	/* lets the done() return */
+	struct kvt_gate back;	/* holds up the runner after that */
 };
 
 static void stand_still(void *arg)
@@ -708,15 +685,11 @@ static void cq_that_is_given_back_late_is_freed_after_that(struct kunit *test)
 
 /* --- the lane ---------------------------------------------------------------- */
 
-/**
- * struct race - two CQs that are filled at once
- * @rec: their recorders; the second one has the weight WEIGHT
- * @items: FLOOD completions of each
- * @lost: completions of the first that were handled when the second one was empty
- */
+/* Two CQs that are filled at once. */
 struct race {
-	struct recorder *rec[2];
-	struct item *items[2];
+	struct recorder *rec[2];	/* their recorders; the second one has the weight WEIGHT */
+	struct item *items[2];		/* FLOOD completions of each */
+	/* completions of the first that were handled when the second one was empty */
 	int lost;
 };
 
@@ -793,20 +766,13 @@ static void watch_is_on_only_while_somebody_waits(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, watch_ends(lane));
 }
 
-/**
- * struct napper - a CQ whose done() sleeps now and then
- * @rec: its recorder
- * @quiet: a CQ without completions
- * @items: completions, used in turn
- * @rng: state of the random number generator
- * @total: number of completions
- */
+/* A CQ whose done() sleeps now and then. */
 struct napper {
-	struct recorder *rec;
-	struct ib_cq *quiet;
-	struct item *items;
-	u32 rng;
-	u32 total;
+	struct recorder *rec;	/* its recorder */
+	struct ib_cq *quiet;	/* a CQ without completions */
+	struct item *items;	/* completions, used in turn */
+	u32 rng;		/* state of the random number generator */
+	u32 total;		/* number of completions */
 };
 
 static void nap(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)

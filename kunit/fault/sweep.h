@@ -8,16 +8,11 @@
 
 #include "lib/mock.h"
 
-/**
- * enum undo - what undoing a call does
- * @UNDO_SURVIVES: it may allocate memory, and works if that fails
- * @UNDO_QUIET: it allocates nothing
- * @UNDO_MAKES: it also makes something, which may fail, so it is not swept
- */
+/* What undoing a call does. */
 enum undo {
-	UNDO_SURVIVES,
-	UNDO_QUIET,
-	UNDO_MAKES,
+	UNDO_SURVIVES,		/* it may allocate memory, and works if that fails */
+	UNDO_QUIET,		/* it allocates nothing */
+	UNDO_MAKES,		/* it also makes something, which may fail, so it is not swept */
 };
 
 /* A call whose allocations fail in turn. */
@@ -64,30 +59,18 @@ static void name(void *arg)						\
 	call;								\
 }
 
-/**
- * enum sweep_verdict - what is wrong with a call
- * @SWEEP_GOOD: nothing
- * @SWEEP_ERRNO: it failed with another error than -ENOMEM
- * @SWEEP_LEFT: it left something behind, or took something away
- * @SWEEP_BROKEN: it failed although no allocation failed
- * @SWEEP_ENDLESS: there was no end to its allocations
- * @SWEEP_NEVER_ASKS: it allocates nothing
- * @SWEEP_HIDES: no failed allocation made it fail
- * @SWEEP_REFUSES: a failed allocation made it fail, but @survives of the victim is set
- * @SWEEP_UNDO_ASKS: undoing it allocates memory, but must not
- * @SWEEP_NO_WORK: the work item whose allocations were to fail did not run
- */
+/* What is wrong with a call. */
 enum sweep_verdict {
-	SWEEP_GOOD,
-	SWEEP_ERRNO,
-	SWEEP_LEFT,
-	SWEEP_BROKEN,
-	SWEEP_ENDLESS,
-	SWEEP_NEVER_ASKS,
-	SWEEP_HIDES,
-	SWEEP_REFUSES,
-	SWEEP_UNDO_ASKS,
-	SWEEP_NO_WORK,
+	SWEEP_GOOD,		/* nothing */
+	SWEEP_ERRNO,		/* it failed with another error than -ENOMEM */
+	SWEEP_LEFT,		/* it left something behind, or took something away */
+	SWEEP_BROKEN,		/* it failed although no allocation failed */
+	SWEEP_ENDLESS,		/* there was no end to its allocations */
+	SWEEP_NEVER_ASKS,	/* it allocates nothing */
+	SWEEP_HIDES,		/* no failed allocation made it fail */
+	SWEEP_REFUSES,	/* a failed allocation made it fail, but @survives of the victim is set */
+	SWEEP_UNDO_ASKS,	/* undoing it allocates memory, but must not */
+	SWEEP_NO_WORK,		/* the work item whose allocations were to fail did not run */
 };
 
 /* State of a sweep. */

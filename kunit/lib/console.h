@@ -9,16 +9,11 @@
 #include <linux/completion.h>
 #include <kunit/test.h>
 
-/**
- * struct kvt_console - a watcher for messages that contain a text
- * @words: the text
- * @times: number of matching messages
- * @told: completed by each of them
- */
+/* A watcher for messages that contain a text. */
 struct kvt_console {
-	const char *words;
-	atomic_t times;
-	struct completion told;
+	const char *words;	/* the text */
+	atomic_t times;		/* number of matching messages */
+	struct completion told;	/* completed by each of them */
 };
 
 struct kvt_console *kvt_console_watch(struct kunit *test, const char *words);

@@ -70,16 +70,11 @@ kunit_test_suite(suite##_suite)
 
 #define KVT_TRACE_LEN	2048
 
-/**
- * struct kvt_trace - words in the order in which they were added
- * @lock: taken with interrupts off, so that any context may add
- * @len: bytes used in @buf
- * @buf: the words, a space between two
- */
+/* Words in the order in which they were added. */
 struct kvt_trace {
-	spinlock_t lock;
-	size_t len;
-	char buf[KVT_TRACE_LEN];
+	spinlock_t lock;		/* taken with interrupts off, so that any context may add */
+	size_t len;			/* bytes used in @buf */
+	char buf[KVT_TRACE_LEN];	/* the words, a space between two */
 };
 
 struct kvt_trace *kvt_trace_new(struct kunit *test);
@@ -89,22 +84,14 @@ __printf(2, 3) void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...);
 #define KVT_EXPECT_TRACE(test, tr, words) \
 	KUNIT_EXPECT_STREQ(test, (const char *)(tr)->buf, words)
 
-/**
- * struct kvt_thread - a kernel thread that runs one function
- * @task: the thread, with a reference
- * @done: completed when @fn has returned
- * @fn: the function
- * @arg: its argument
- * @stop: see kvt_should_stop()
- * @ret: what @fn returned, valid once the thread is joined
- */
+/* A kernel thread that runs one function. */
 struct kvt_thread {
-	struct task_struct *task;
-	struct completion done;
-	int (*fn)(void *arg);
-	void *arg;
-	bool stop;
-	int ret;
+	struct task_struct *task;	/* the thread, with a reference */
+	struct completion done;		/* completed when @fn has returned */
+	int (*fn)(void *arg);		/* the function */
+	void *arg;			/* its argument */
+	bool stop;			/* see kvt_should_stop() */
+	int ret;			/* what @fn returned, valid once the thread is joined */
 };
 
 struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg);
@@ -118,16 +105,11 @@ bool kvt_thread_running(struct kvt_thread *t);
 bool kvt_thread_waits(struct kvt_thread *t);
 bool kvt_thread_sleeps(struct kvt_thread *t);
 
-/**
- * struct kvt_gate - holds up callbacks, until the case has seen what happens meanwhile
- * @entered: completed by each callback that comes to the gate
- * @open: completed to let them all go on
- * @in_time: the gate was opened before the last of them gave up waiting
- */
+/* Holds up callbacks, until the case has seen what happens meanwhile. */
 struct kvt_gate {
-	struct completion entered;
-	struct completion open;
-	bool in_time;
+	struct completion entered;	/* completed by each callback that comes to the gate */
+	struct completion open;		/* completed to let them all go on */
+	bool in_time;	/* the gate was opened before the last of them gave up waiting */
 };
 
 void kvt_stay_on_first_cpu(void);

@@ -33,36 +33,24 @@ enum watch_kind {
 	WATCH_KINDS
 };
 
-/**
- * struct watch_place - where the watched code entered the kernel
- * @addr: an address in the kernel function that was called, or 0
- * @count: events by kind, during calls of that function
- */
+/* Where the watched code entered the kernel. */
 struct watch_place {
-	unsigned long addr;
-	atomic_t count[WATCH_KINDS];
+	unsigned long addr;	/* an address in the kernel function that was called, or 0 */
+	atomic_t count[WATCH_KINDS];	/* events by kind, during calls of that function */
 };
 
-/**
- * struct watch - what was seen between watch_start() and watch_stop()
- * @on: events are counted
- * @mod: modules whose code is watched, in all contexts
- * @inside: tasks that are in a section, by number
- * @direct: by kind, events caused directly by code of @mod
- * @direct_addr: by kind, address of the last direct event
- * @rcu: RCU read-side sections that code of @mod entered, which do not count as locks
- * @place: events in kernel functions that the watched code called
- * @crowded: events that were not counted because @place was full
- */
+/* What was seen between watch_start() and watch_stop(). */
 struct watch {
-	bool on;
-	struct module *mod[WATCH_MODULES];
-	struct task_struct *inside[WATCH_TASKS];
-	atomic_t direct[WATCH_KINDS];
-	unsigned long direct_addr[WATCH_KINDS];
+	bool on;					/* events are counted */
+	struct module *mod[WATCH_MODULES];	/* modules whose code is watched, in all contexts */
+	struct task_struct *inside[WATCH_TASKS];	/* tasks that are in a section, by number */
+	atomic_t direct[WATCH_KINDS];	/* by kind, events caused directly by code of @mod */
+	unsigned long direct_addr[WATCH_KINDS];	/* by kind, address of the last direct event */
+	/* RCU read-side sections that code of @mod entered, which do not count as locks */
 	atomic_t rcu;
+	/* events in kernel functions that the watched code called */
 	struct watch_place place[WATCH_PLACES];
-	atomic_t crowded;
+	atomic_t crowded;	/* events that were not counted because @place was full */
 };
 
 bool watch_possible(struct kunit *test);

@@ -76,68 +76,41 @@ enum mock_obj {
 	MOCK_OBJ_NR,
 };
 
-/**
- * struct mock_call - one line of the log
- * @op: the method
- * @obj: the object it was called on, not to be dereferenced
- * @arg: port, attribute mask, flags or number of entries
- * @arg2: index or state
- */
+/* One line of the log. */
 struct mock_call {
-	enum mock_op op;
-	const void *obj;
-	u64 arg;
-	u64 arg2;
+	enum mock_op op;	/* the method */
+	const void *obj;	/* the object it was called on, not to be dereferenced */
+	u64 arg;		/* port, attribute mask, flags or number of entries */
+	u64 arg2;		/* index or state */
 };
 
-/**
- * struct mock_port - what the device reports about a port
- * @attr: the port's attributes; the table lengths are set by mock_new()
- * @gids: for InfiniBand ports: results of query_gid
- * @pkeys: results of query_pkey
- * @ndev: net device of an Ethernet port
- * @added: GIDs that the core added to an Ethernet port, by index
- * @added_type: types of @added
- * @valid: bit per index of @added that is in use
- */
+/* What the device reports about a port. */
 struct mock_port {
+	/* the port's attributes; the table lengths are set by mock_new() */
 	struct ib_port_attr attr;
-	union ib_gid gids[MOCK_GIDS];
-	u16 pkeys[MOCK_PKEYS];
-	struct net_device *ndev;
-	union ib_gid added[MOCK_GIDS];
-	enum ib_gid_type added_type[MOCK_GIDS];
-	unsigned long valid;
+	union ib_gid gids[MOCK_GIDS];		/* for InfiniBand ports: results of query_gid */
+	u16 pkeys[MOCK_PKEYS];			/* results of query_pkey */
+	struct net_device *ndev;		/* net device of an Ethernet port */
+	union ib_gid added[MOCK_GIDS];	/* GIDs that the core added to an Ethernet port, by index */
+	enum ib_gid_type added_type[MOCK_GIDS];	/* types of @added */
+	unsigned long valid;			/* bit per index of @added that is in use */
 };
 
-/**
- * struct mock_vf - a virtual function
- * @node_guid: the node GUID that was set
- * @port_guid: the port GUID that was set
- * @link_state: the link state that was set, IFLA_VF_LINK_STATE_*
- * @sets: how often one of them was set
- */
+/* A virtual function. */
 struct mock_vf {
-	u64 node_guid;
-	u64 port_guid;
-	int link_state;
-	u32 sets;
+	u64 node_guid;		/* the node GUID that was set */
+	u64 port_guid;		/* the port GUID that was set */
+	int link_state;		/* the link state that was set, IFLA_VF_LINK_STATE_* */
+	u32 sets;		/* how often one of them was set */
 };
 
-/**
- * struct mock_opening - arguments of open_ca
- * @handle: the handle
- * @user: opened by a process
- * @vendor: there was vendor data
- * @len: bytes of vendor data
- * @head: the first bytes of the vendor data
- */
+/* Arguments of open_ca. */
 struct mock_opening {
-	u64 handle;
-	bool user;
-	bool vendor;
-	size_t len;
-	u8 head[MOCK_VENDOR];
+	u64 handle;		/* the handle */
+	bool user;		/* opened by a process */
+	bool vendor;		/* there was vendor data */
+	size_t len;		/* bytes of vendor data */
+	u8 head[MOCK_VENDOR];	/* the first bytes of the vendor data */
 };
 
 /**
@@ -271,22 +244,15 @@ unsigned int mock_cq_pending(struct ib_cq *cq);
 bool mock_cq_armed(struct ib_cq *cq);
 void mock_cq_purge(struct ib_cq *cq, const struct ib_qp *qp);
 
-/**
- * struct mock_cq_counts - calls of a CQ's methods, and notifications
- * @polls: calls of poll_cq
- * @empty: calls of poll_cq that found no completion
- * @arms: calls of req_notify_cq
- * @missed: calls of req_notify_cq that reported missed completions and left the CQ unarmed
- * @again: calls of req_notify_cq that found the CQ armed already
- * @fired: notifications
- */
+/* Calls of a CQ's methods, and notifications. */
 struct mock_cq_counts {
-	u64 polls;
-	u64 empty;
-	u64 arms;
+	u64 polls;		/* calls of poll_cq */
+	u64 empty;		/* calls of poll_cq that found no completion */
+	u64 arms;		/* calls of req_notify_cq */
+	/* calls of req_notify_cq that reported missed completions and left the CQ unarmed */
 	u64 missed;
-	u64 again;
-	u64 fired;
+	u64 again;		/* calls of req_notify_cq that found the CQ armed already */
+	u64 fired;		/* notifications */
 };
 
 void mock_cq_count(struct ib_cq *cq, struct mock_cq_counts *counts);

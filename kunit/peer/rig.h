@@ -42,16 +42,11 @@ enum peer_call {
 	PEER_CALLS,
 };
 
-/**
- * enum peer_kind - how a client invalidates memory
- * @PEER_UNMAPS: the client invalidates memory and unmaps it itself
- * @PEER_CORE: the client invalidates memory and the core unmaps it
- * @PEER_NEVER: the client cannot invalidate
- */
+/* How a client invalidates memory. */
 enum peer_kind {
-	PEER_UNMAPS,
-	PEER_CORE,
-	PEER_NEVER,
+	PEER_UNMAPS,		/* the client invalidates memory and unmaps it itself */
+	PEER_CORE,		/* the client invalidates memory and the core unmaps it */
+	PEER_NEVER,		/* the client cannot invalidate */
 };
 
 /* A mock client. */
