@@ -25,7 +25,6 @@ KV_BUILD=${BUILD:-$KV_ROOT/build}
 [[ $KV_BUILD = /* ]] || KV_BUILD=$KV_ROOT/$KV_BUILD
 KV_JOBS=$(nproc)
 
-
 say() {
 	printf '%s\n' "$*" >&2
 }
@@ -48,6 +47,12 @@ show_help() {
 
 have() {
 	command -v "$1" >/dev/null 2>&1
+}
+
+# hash_of <files and directories of the checkout>: one hash of all of them.
+hash_of() {
+	(cd "$KV_ROOT" && find "$@" -type f -print0 | LC_ALL=C sort -z | xargs -0 sha1sum |
+		sha1sum | cut -d " " -f 1)
 }
 
 # Runs a command as root, whoever the user is.
