@@ -7,7 +7,8 @@
 # shellcheck source=cores.sh
 . /bin/cores.sh
 
-insert_hca || exit 1
+insert_hca "$@" || exit 1
 check "no region of a process is a copy" timeout 100 uverbs_copy emu0
-check "the log says why" sh -c "dmesg | grep -q 'emu0: cannot register memory: DMA would use bounce buffers'"
+check "the log says why" sh -c \
+	"dmesg | grep -q 'emu0: cannot register memory: DMA would use bounce buffers'"
 remove_hca

@@ -42,7 +42,8 @@ static bool own_memory_is_refused(struct pair *p)
 		errno = 0;
 		mr = ibv_reg_mr(p->pd, buf, BUF_BYTES, accesses[i]);
 		if (mr || errno != EIO) {
-			printf("    access 0x%x: %s\n", accesses[i], mr ? "success" : strerror(errno));
+			printf("    access 0x%x: %s\n", accesses[i],
+			       mr ? "success" : strerror(errno));
 			right = false;
 		}
 		/* What was written after a registration must not be rolled back at its end. */
