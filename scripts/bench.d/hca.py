@@ -14,7 +14,7 @@ import common
 import svg
 
 COLUMNS = ["layer", "op", "ctx", "to", "size", "window", "batch", "msgs", "ns", "round",
-           "one_per_s", "two_per_s"]
+           "one_per_s", "two_per_s", "per_s", "p50_ns", "p99_ns"]
 OPS = {"send": "SEND", "write": "RDMA WRITE", "read": "RDMA READ", "send_srq": "SEND, SRQ",
        "fetch_add": "FETCH_AND_ADD"}
 LAYERS = {"kverbs": "emulated HCA", "mainline": "rdma_rxe", "cpu": "memcpy()",
@@ -64,6 +64,11 @@ the contexts unbound and thread; in workqueue and softirq their lanes take turns
 
 The run waits until the CPU is idle: while the kernel still tests its ciphers after booting,
 softirq and thread would share the CPU with that, and count it.
+
+An end on each CPU: the sender's completions are handled on one CPU, the receiver's on the
+other. One pair, one request a call from requests that are built once; a latency is the time
+from a post to its completion. Real time, so this depends on the machine, whose processors are
+emulated where KVM does not work; medians of the rounds.
 
 Two pairs on two CPUs: each pair is started on a CPU of its own, where its completions are
 handled, too; batches of 16. Real time, so this depends on the machine, and on what else it
@@ -126,6 +131,12 @@ class Results(common.Results):
         return [row["two_per_s"] / row["one_per_s"] for row in self.pick(op="cpus")]
 
 
+    def ends(self, layer, window, column):
+        """The median of the rounds with an end on each CPU, or None."""
+        values = [row[column] for row in self.pick(op="ends", layer=layer, window=window)]
+        return statistics.median(values) if values else None
+
+
 def quotient(value, by):
     return value / by if value and by else None
 
@@ -185,6 +196,26 @@ def batch_table(results):
     yield ""
 
 
+def ends_table(results):
+    if not results.pick(op="ends"):
+        return
+    yield "An end on each CPU: SEND of 64 bytes, in real time; us: p50 and p99 of the latency"
+    yield ""
+    rows = []
+    for window in (64, 1):
+        row = [f"window {window}"]
+        for layer in ("kverbs", "mainline"):
+            row.append(cell(results.ends(layer, window, "per_s")))
+            for column in ("p50_ns", "p99_ns"):
+                row.append(cell(quotient(results.ends(layer, window, column), 1000), 1))
+        row.append(cell(quotient(results.ends("kverbs", window, "per_s"),
+                                 results.ends("mainline", window, "per_s")), 1, "x"))
+        rows.append(row)
+    yield from common.columns(["", "emu a s", "p50 us", "p99 us", "rxe a s", "p50 us", "p99 us",
+                               ""], rows, 12, 10)
+    yield ""
+
+
 def copy_table(results):
     if not results.pick(layer="cpu"):
         return
@@ -241,7 +272,7 @@ def target_table(results):
 
 def write_table(results):
     for lines in (results.heading("hca"), [""], target_table(results), single_table(results),
-                  batch_table(results), copy_table(results)):
+                  batch_table(results), ends_table(results), copy_table(results)):
         for line in lines:
             print(line.rstrip())
     print(ABOUT, end="")
