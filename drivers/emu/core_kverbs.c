@@ -40,11 +40,9 @@ int emu_core_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 	struct emu_cq *cq = to_ecq(ibcq);
 
 	emu_user_quiesce_cq(cq);
+	/* Waits for a grace period. */
 	emu_device_destroy_cq(ibcq, udata);
-	if (cq->user) {
-		synchronize_rcu_expedited();
-		emu_user_free_cq(cq);
-	}
+	emu_user_free_cq(cq);
 	return 0;
 }
 

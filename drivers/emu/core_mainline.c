@@ -231,20 +231,25 @@ static void emu_notify_quiesce(struct emu_notify *notify)
 }
 
 /*
- * The driver reports nothing of the object any more, and a grace period later nobody has it:
- * the core may free its memory. Expedited, because consumers destroy many in a row.
+ * The driver reports nothing of the object any more, and a grace period has passed since: the core
+ * may free its memory. Expedited, because consumers destroy many in a row.
  */
-static void emu_notify_fence(struct emu_notify *notify)
+static void emu_notify_release(struct emu_notify *notify)
 {
-	/* Whoever found the object alive in emu_notify_end() has queued the irq_work now, */
-	synchronize_rcu_expedited();
-	/* which has run, */
+	/* Whoever found the object alive in emu_notify_end() has queued the irq_work, which has run, */
 	irq_work_sync(&notify->work);
 	/* and is through: with PREEMPT_RT it is not an interrupt, but a task. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))
 		synchronize_rcu_tasks();
 	else
 		synchronize_rcu_expedited();
+}
+
+/* The same for an object whose destruction has not waited for a grace period itself. */
+static void emu_notify_fence(struct emu_notify *notify)
+{
+	synchronize_rcu_expedited();
+	emu_notify_release(notify);
 }
 
 void ib_cq_notify(struct ib_cq *cq)
@@ -482,8 +487,9 @@ int emu_core_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 
 	emu_user_quiesce_cq(to_ecq(ibcq));
 	emu_notify_quiesce(notify);
+	/* Waits for a grace period. */
 	emu_device_destroy_cq(ibcq, udata);
-	emu_notify_fence(notify);
+	emu_notify_release(notify);
 	emu_user_free_cq(to_ecq(ibcq));
 	return 0;
 }

@@ -680,7 +680,10 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	return 0;
 }
 
-/* The midlayer has seen to it that no queue pair uses the queue any more. */
+/*
+ * The midlayer has seen to it that no queue pair uses the queue any more. Waits for a grace period:
+ * on return nobody is left who has found the queue before.
+ */
 int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
