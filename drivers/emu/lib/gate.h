@@ -92,7 +92,7 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 	 * An increment that is taken back when the gate proves closed would not
 	 * do: whoever takes it back could become the last to leave.
 	 */
-	do {
+	for (;;) {
 		if (unlikely(!(old & EMU_GATE_OPEN))) {
 			/*
 			 * acquire: whoever finds the gate closed may look at what
@@ -102,8 +102,9 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 			smp_acquire__after_ctrl_dep();
 			return false;
 		}
-	} while (!atomic_try_cmpxchg(&gate->count, &old, old + 1));
-	return true;
+		if (likely(atomic_try_cmpxchg(&gate->count, &old, old + 1)))
+			return true;
+	}
 }
 
 /* Returns true if nobody was inside. Idempotent, any context. */

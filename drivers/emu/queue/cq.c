@@ -231,45 +231,46 @@ struct emu_cq_run {
 static noinline struct emu_cq_run emu_cq_take_run(struct emu_cq_ring *ring, u32 max,
 						  struct ib_wc *wc)
 {
-	u32 tail = atomic_read(&ring->tail), pos = tail, count = 0;
-	const struct emu_cqe *cqe = emu_cq_entry(ring, pos);
+	u32 tail = atomic_read(&ring->tail), seq = tail + 1, count = 0;
+	const struct emu_cqe *cqe = emu_cq_entry(ring, tail);
 	struct emu_cq_kind kind, next;
 	struct ib_wc *to = wc;
 	bool empty = true;
+	int got;
 
 	/* acquire: pair A */
-	if (smp_load_acquire(&cqe->seq) != pos + 1)
+	if (smp_load_acquire(&cqe->seq) != seq)
 		return (struct emu_cq_run) { .empty = true };
 	kind = emu_cq_kind(cqe);
 	next = kind;
 	do {
 		emu_cq_read(cqe, next, to++);
 		count += READ_ONCE(cqe->retires);
-		pos++;
 		empty = false;
 		if (to == wc + max)
 			break;
-		cqe = emu_cq_entry(ring, pos);
+		cqe = emu_cq_entry(ring, seq++);
 		/* acquire: pair A */
-		if (smp_load_acquire(&cqe->seq) != pos + 1) {
+		if (smp_load_acquire(&cqe->seq) != seq) {
 			empty = true;
 			break;
 		}
 		next = emu_cq_kind(cqe);
-	} while (next.qp == kind.qp && next.word == kind.word);
+	} while (likely(next.qp == kind.qp && next.word == kind.word));
 
 	kverbs_delay("emu_cq_take");
 	if (unlikely(emu_cq_is_struck(kind.qp))) {
 		emu_cq_skip(ring, tail, kind.qp);
 		return (struct emu_cq_run) {};
 	}
+	got = to - wc;
 	/* release: pair B */
-	if (unlikely(!atomic_try_cmpxchg(&ring->tail, (int *)&tail, pos)))
+	if (unlikely(!atomic_try_cmpxchg(&ring->tail, (int *)&tail, tail + got)))
 		return (struct emu_cq_run) {};
 	if (unlikely(emu_qp_is_datagram(to_eqp(kind.qp))))
 		emu_cq_get_senders(wc, to);
 	emu_cq_retire(kind.qp, wc->opcode, count);
-	return (struct emu_cq_run) { .got = pos - tail, .empty = empty };
+	return (struct emu_cq_run) { .got = got, .empty = empty };
 }
 
 /* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Returns how many it polled. */

@@ -263,7 +263,7 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 	/* acquire: pair E */
 	struct emu_cq_ring *ring = smp_load_acquire(&cq->in);
 	u32 pos = atomic_read(&ring->head);
-	s32 used;
+	u32 used;
 
 	for (;;) {
 		u32 stale = pos;
@@ -271,18 +271,17 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 		kverbs_delay("emu_cq_begin");
 		/* acquire: pair B */
 		used = pos - (u32)atomic_read_acquire(&ring->tail);
-		/*
-		 * Negative: pos is so stale that its entry has been polled already. If it is not,
-		 * the ring is broken.
-		 */
-		if (unlikely(used < 0)) {
-			pos = atomic_read(&ring->head);
-			if (pos != stale)
-				continue;
-			emu_cq_overrun(cq);
-			return NULL;
-		}
-		if (unlikely(used >= READ_ONCE(ring->room) || emu_cq_fault_overflow(cq))) {
+		/* In a comparison without signs, what is negative is more than any room. */
+		if (unlikely(used >= (u32)READ_ONCE(ring->room) || emu_cq_fault_overflow(cq))) {
+			/*
+			 * Negative: pos is so stale that its entry has been polled already. If it
+			 * is not, the ring is broken.
+			 */
+			if ((s32)used < 0) {
+				pos = atomic_read(&ring->head);
+				if (pos != stale)
+					continue;
+			}
 			emu_cq_overrun(cq);
 			return NULL;
 		}

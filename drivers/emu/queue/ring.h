@@ -165,20 +165,20 @@ static __always_inline bool __emu_ring_reserve(struct emu_ring *ring, const atom
 	u32 pos = atomic_read(&ring->head);
 
 	for (;;) {
-		u32 stale = pos;
-		s32 used;
+		u32 used, stale = pos;
 
 		kverbs_delay("emu_ring_reserve");
 		/* acquire: pair B */
 		used = pos - (u32)atomic_read_acquire(oldest);
-		if (unlikely(used < 0)) {
+		/* In a comparison without signs, what is negative is more than any depth. */
+		if (unlikely(used >= (u32)ring->depth)) {
+			if ((s32)used >= 0)
+				return false;
 			pos = atomic_read(&ring->head);
 			if (pos == stale)
 				return false;
 			continue;
 		}
-		if (used >= ring->depth)
-			return false;
 		if (likely(atomic_try_cmpxchg_relaxed(&ring->head, (int *)&pos, pos + 1)))
 			break;
 	}
