@@ -203,6 +203,8 @@ static void receive_that_is_too_short_is_found_out(struct kunit *test)
 static void lost_receive_completion_fails_the_sender(struct kunit *test)
 {
 	struct rig *r = rig_warm(test);
+	u64 sent = rig_counter(test, &r->a, "port_xmit_packets");
+	u64 received = rig_counter(test, &r->b, "port_rcv_packets");
 	struct ib_wc wc;
 	u32 i;
 
@@ -216,6 +218,9 @@ static void lost_receive_completion_fails_the_sender(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 2, IB_WC_REM_OP_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
+	/* The message itself has arrived. */
+	KUNIT_EXPECT_EQ(test, sent + 3, rig_counter(test, &r->a, "port_xmit_packets"));
+	KUNIT_EXPECT_EQ(test, received + 3, rig_counter(test, &r->b, "port_rcv_packets"));
 	EXPECT_NOT_REACHED(test, "emu_direct_execute", rig_send(&r->a, 3, 0, LEN));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 3, IB_WC_WR_FLUSH_ERR);
 }

@@ -107,6 +107,15 @@ static __always_inline bool emu_direct_is_oldest(const struct emu_qp *qp, u32 po
 	return likely(pos == (u32)atomic_read(&qp->sq.tail));
 }
 
+static __always_inline void emu_direct_count(struct emu_qp *qp, struct emu_qp *peer,
+					     const struct emu_simple *msg)
+{
+	if (msg->opcode == IB_WR_RDMA_READ)
+		emu_count_messages(peer->port, qp->port, 1, msg->length);
+	else
+		emu_count_messages(qp->port, peer->port, 1, msg->length);
+}
+
 /* Executes the request, which has the position @pos, as emu_simple() does. */
 static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 							    const struct ib_send_wr *wr, u32 length,
@@ -123,12 +132,15 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 	if (unlikely(!local || !emu_reenter_peer(qp, peer)))
 		return EMU_NOT_SIMPLE;
 	way = emu_simple(qp, peer, &msg, local, pos);
-	if (likely(way != EMU_NOT_SIMPLE)) {
-		if (msg.opcode == IB_WR_RDMA_READ)
-			emu_count_messages(peer->port, qp->port, 1, msg.length);
-		else
-			emu_count_messages(qp->port, peer->port, 1, msg.length);
+	/* By itself: from here on the compiler knows the way, and the caller need not ask. */
+	if (likely(way == EMU_SIMPLE)) {
+		emu_direct_count(qp, peer, &msg);
+		emu_leave(peer);
+		return EMU_SIMPLE;
 	}
+	/* The message has arrived. */
+	if (way == EMU_SIMPLE_LOST)
+		emu_direct_count(qp, peer, &msg);
 	emu_leave(peer);
 	return way;
 }
