@@ -8,8 +8,6 @@
 #include <linux/cpumask.h>
 #include <linux/dma-map-ops.h>
 #include <linux/io.h>
-#include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/pci.h>
 #include <linux/smp.h>
 #include <linux/swiotlb.h>
@@ -18,7 +16,6 @@
 
 #include "emu/peer_rig.h"
 #include "emu/window.h"
-#include "lib/console.h"
 
 #define LEN		60000
 /* How often memory is taken back, for each kind of traffic. */
@@ -526,38 +523,8 @@ static void m10_card_that_maps_a_copy_is_refused(struct kunit *test)
 	/* It was given back. */
 	KUNIT_EXPECT_EQ(test, -ENODEV, card_take_back(c, 0));
 }
-
-/* As if the DMA layer had answered the mapping of a process's page with a bounce buffer. */
-static void m10_copy_of_a_process_is_refused(struct kunit *test)
-{
-	struct rig *r = rig_new(test, "emu0", "emu0");
-	unsigned long at = kunit_vm_mmap(test, NULL, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE,
-					 MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	struct kvt_console *said = kvt_console_watch(test, "DMA would use bounce buffers");
-	const int access[] = { 0, IB_ACCESS_REMOTE_READ, IB_ACCESS_LOCAL_WRITE };
-	struct page *page;
-	struct ib_mr *mr;
-	int i;
-
-	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(at));
-	KUNIT_ASSERT_EQ(test, 1, get_user_pages_fast(at + PAGE_SIZE, 1, FOLL_WRITE, &page));
-	bounce_at(test, r->a.ibdev, page_to_phys(page));
-	put_page(page);
-	for (i = 0; i < ARRAY_SIZE(access); i++) {
-		mr = ib_reg_user_mr(r->a.pd, at, 2 * PAGE_SIZE, at, access[i]);
-		KUNIT_EXPECT_EQ(test, -EIO, PTR_ERR_OR_ZERO(mr));
-		if (!IS_ERR(mr))
-			ib_dereg_mr(mr);
-	}
-	KUNIT_EXPECT_GE(test, kvt_console_times(said), 1);
-}
 #else
 static void m10_card_that_maps_a_copy_is_refused(struct kunit *test)
-{
-	kunit_skip(test, "no bounce buffers of a kind that can be feigned");
-}
-
-static void m10_copy_of_a_process_is_refused(struct kunit *test)
 {
 	kunit_skip(test, "no bounce buffers of a kind that can be feigned");
 }
@@ -573,7 +540,6 @@ static struct kunit_case emu_peer_cases[] = {
 	KUNIT_CASE(memory_comes_and_goes),
 	KUNIT_CASE_PARAM(memory_on_the_bus_is_like_any, use_gen_params),
 	KUNIT_CASE(m10_card_that_maps_a_copy_is_refused),
-	KUNIT_CASE(m10_copy_of_a_process_is_refused),
 	{}
 };
 KVT_SUITE(emu_peer);

@@ -342,47 +342,6 @@ static void sa_members_end_when_their_port_goes_down(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, OK, sa_join_group(test, r, &r->b, 1));
 }
 
-/* A real-time thread that takes a port down, and then keeps its CPU. */
-struct sa_keeper {
-	struct completion down;	/* completed when the port is down */
-	bool let_go;
-};
-
-static int sa_keep_cpu(void *arg)
-{
-	u64 end = ktime_get_mono_fast_ns() + 10 * NSEC_PER_SEC;
-	struct sa_keeper *k = arg;
-	int err;
-
-	sched_set_fifo(current);
-	err = rig_port_write("kvr_b", 1, "state", "down");
-	complete(&k->down);
-	while (!READ_ONCE(k->let_go) && ktime_get_mono_fast_ns() < end)
-		cpu_relax();
-	sched_set_normal(current, 0);
-	return err ?: READ_ONCE(k->let_go) ? 0 : -ETIMEDOUT;
-}
-
-static void sa_members_end_though_a_cpu_is_kept(struct kunit *test)
-{
-	struct sa_keeper k = {};
-	struct kvt_thread *t;
-	struct sa_rig *r;
-
-	kvt_need_two_cpus(test);
-	r = sa_new(test);
-	init_completion(&k.down);
-	/* Else the scheduler takes the CPU away from real-time tasks now and then. */
-	kvt_set_file(test, "/proc/sys/kernel/sched_rt_runtime_us", "-1");
-	KUNIT_ASSERT_EQ(test, OK, sa_join_group(test, r, &r->b, 1));
-	kvt_stay_on_first_cpu();
-	t = kvt_thread_start(test, kvt_other_cpu(), sa_keep_cpu, &k);
-	wait_for_completion(&k.down);
-	KUNIT_EXPECT_TRUE(test, kvt_until(get_group(test, r, 1) == NO_RECORDS));
-	WRITE_ONCE(k.let_go, true);
-	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t));
-}
-
 /* A request may be answered late: what it asks for would be kept. */
 static void sa_keeps_nothing_for_a_port_that_is_down(struct kunit *test)
 {
@@ -512,7 +471,6 @@ static struct kunit_case emu_sa_cases[] = {
 	KUNIT_CASE(sa_port_can_have_so_many),
 	KUNIT_CASE(sa_can_have_so_many_groups),
 	KUNIT_CASE(sa_members_end_when_their_port_goes_down),
-	KUNIT_CASE(sa_members_end_though_a_cpu_is_kept),
 	KUNIT_CASE(sa_keeps_nothing_for_a_port_that_is_down),
 	KUNIT_CASE(sa_members_end_when_their_device_goes),
 	KUNIT_CASE(sa_that_is_new_is_announced),

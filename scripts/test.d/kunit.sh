@@ -58,7 +58,6 @@ TWO_CPUS+=",kunit_emu_peer:emu_peer.long_message_*"
 TWO_CPUS+=",kunit_emu_peer:emu_peer.memory_comes_and_goes"
 TWO_CPUS+=",kunit_emu_peer:emu_peer.memory_on_the_bus_*"
 TWO_CPUS+=",kunit_emu_peer:emu_peer.m10_*"
-TWO_CPUS+=",kunit_emu_sa:emu_sa.sa_members_end_though_*"
 
 # What one kernel or machine cannot run, another must: a case that is skipped everywhere tests
 # nothing. The default tier judges the suites that it has in QEMU, and counts the others, which
