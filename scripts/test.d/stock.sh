@@ -104,10 +104,11 @@ stock_mainline() {
 	grep -q '^CONFIG_INFINIBAND=' "$tree/include/config/auto.conf" || return 0
 	stock_processes "$kernel"
 	grep -qx CONFIG_DMABUF_MOVE_NOTIFY=y "$tree/.config" || dmabufs=pinned
-	# In full, five million; with the checks of User Mode Linux, half a million.
+	# In full, five million; with the checks of User Mode Linux, half a million. There, nvme-rdma maps
+	# small pieces of memory that share a cache line.
 	[ "$kernel" != uml ] || append=dma_debug=off operations=$((50000 * scale))
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
-		--kernel "$kernel" --need "dummy nvmet-rdma nvme-rdma" \
+		--kernel "$kernel" --need "dummy nvmet-rdma nvme-rdma" --append "$append" \
 		--env "SCALE=$scale DISK=yes" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
