@@ -11,12 +11,13 @@
  * again while the fabric's generation is what it was. emu_reenter_peer() looks at the generation
  * twice. Preemption is off from before the first look until the gate is left. Pairs:
  *
- *   A  emu_fabric_changed(): full barrier - emu_fabric_generation(): acquire a peer that is
- *	destroyed changes the generation, and is freed a grace period later: whoever finds the
- *	generation as it was may touch the peer. Also, whoever looks for the peer in a new
- *	generation sees what has changed. B  emu_fabric_changed(), then emu_gate_open() -
- *	emu_gate_enter(): full barrier, then the second look at the generation whoever enters
- *	after the peer was changed sees another generation
+ *   A  emu_fabric_changed(): full barrier - emu_fabric_generation(): acquire
+ *	a peer that is destroyed changes the generation, and is freed a grace period later:
+ *	whoever finds the generation as it was may touch the peer. Also, whoever looks for
+ *	the peer in a new generation sees what has changed.
+ *   B  emu_fabric_changed(), then emu_gate_open() - emu_gate_enter(): full barrier, then the
+ *	second look at the generation
+ *	whoever enters after the peer was changed sees another generation
  */
 #include <kverbs/completion.h>
 
