@@ -5,7 +5,8 @@
  *
  * The core calls no handler of an object that is being destroyed, and frees the memory of a queue
  * a grace period after the method. The memory that a process shares with a queue must stay as
- * long: so for queues of processes, and only for these, the method waits.
+ * long. Destroying a CQ waits for a grace period anyway, for its rings; for queue pairs and SRQs
+ * of processes, and only for these, the method waits.
  */
 #include <linux/debugfs.h>
 #include <linux/module.h>

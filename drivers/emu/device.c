@@ -312,9 +312,12 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 		return ERR_CAST(pdev);
 	/*
 	 * The HCA is a CPU. If it were not coherent, the DMA API would drop the cache lines of a
-	 * buffer when it is handed back, with what the HCA has written there.
+	 * buffer when it is handed back, with what the HCA has written there. The lock is that of
+	 * the bits beside this one.
 	 */
+	device_lock(&pdev->dev);
 	kv_set_dma_coherent(&pdev->dev);
+	device_unlock(&pdev->dev);
 	edev = NULL;
 	if (!WARN_ON_ONCE(!emu_ram_reached_by(&pdev->dev)))
 		edev = ib_alloc_device(emu_device, ibdev);

@@ -130,7 +130,6 @@ class Results(common.Results):
     def speedups(self):
         return [row["two_per_s"] / row["one_per_s"] for row in self.pick(op="cpus")]
 
-
     def ends(self, layer, window, column):
         """The median of the rounds with an end on each CPU, or None."""
         values = [row[column] for row in self.pick(op="ends", layer=layer, window=window)]

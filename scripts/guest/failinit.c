@@ -193,8 +193,10 @@ int main(int argc, char **argv)
 	total = load_undisturbed();
 	turns = at_least_ten(turns, total);
 	sweep(turns);
-	if (!may_survive && all_are_wanted(turns, tally.refused))
-		sweep(all_turns);
+	if (!may_survive && all_are_wanted(turns, tally.refused)) {
+		turns = all_turns;
+		sweep(turns);
+	}
 	if (!may_survive && !tally.refused) {
 		fprintf(stderr, PROGRAM ": of %d allocations none made init fail\n", total);
 		return 1;

@@ -15,20 +15,24 @@ insert() {
 	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0 && load_ulp smc
 }
 
-# The data must be RDMA's, not TCP's: 16 KiB are four messages at least.
+# The data must be RDMA's, not TCP's: 16 KiB are four messages at least. Returns 2 if it was TCP's,
+# and 1 if it did not arrive.
 sockets() {
-	before=$(packets)
+	before=$(packets) sent=''
 	smc_check serve 10.0.0.1 &
 	server=$!
 	# SMC listens there as TCP, too.
-	PORT=7 retry 100 listening && there smc_check send 10.0.0.1 $KIB && wait $server || return 1
+	if ! { PORT=7 retry 100 listening && there smc_check send 10.0.0.1 $KIB && wait $server; }; then
+		kill $server 2>/dev/null
+		return 1
+	fi
 	sent=$(($(packets) - before))
-	[ $sent -ge $((KIB / 16)) ]
+	[ $sent -ge $((KIB / 16)) ] || return 2
 }
 
 rdma_is_used() {
 	sockets && return
-	fail "SMC-R fell back to TCP: emu1 sent ${sent:-no} messages"
+	[ -z "$sent" ] || fail "SMC-R fell back to TCP: emu1 sent $sent messages"
 	return 1
 }
 
@@ -39,7 +43,11 @@ device_goes() {
 	echo 0 >$CONFIG/emu1/enable && [ ! -e $IB/emu1 ] &&
 		there sh -c "echo 1 >$CONFIG/emu1/enable" && retry 100 [ -e $IB/emu1 ] || return 1
 	for _ in $(seq 20); do
-		sockets && return
+		sockets
+		case $? in
+		0) return ;;
+		1) return 1 ;;
+		esac
 		usleep 500000
 	done
 	rdma_is_used

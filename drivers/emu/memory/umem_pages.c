@@ -144,7 +144,7 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 
 	if (emu_umem_is_copy(edev, umem)) {
 		ibdev_err_ratelimited(&edev->ibdev,
-				      "cannot register memory: DMA would use bounce buffers; boot without swiotlb=force\n");
+				      "cannot register memory: DMA would use bounce buffers, by swiotlb=force or in a confidential guest\n");
 		return ERR_PTR(-EIO);
 	}
 	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, iova);

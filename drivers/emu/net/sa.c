@@ -250,7 +250,7 @@ static void emu_sa_down_work(struct work_struct *work)
 	mutex_unlock(&emu_sa_lock);
 }
 
-/* A port is not active any more. Any context but NMI; whoever calls may keep his CPU. */
+/* A port is not active any more. Any context but NMI; the caller may keep its CPU. */
 void emu_sa_port_down(struct emu_port *port)
 {
 	queue_work(system_unbound_wq, &port->sa_down);

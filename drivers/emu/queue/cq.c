@@ -682,8 +682,9 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 }
 
 /*
- * The midlayer has seen to it that no queue pair uses the queue any more. Waits for a grace period:
- * on return nobody is left who has found the queue before.
+ * The midlayer has seen to it that no queue pair uses the queue any more. There always is a ring to
+ * free, and so this waits for a grace period: on return nobody is left who has found the queue
+ * before. The callers rely on that.
  */
 int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {

@@ -4,8 +4,7 @@
  *
  * No doorbell announces them: an engine that needs a receive looks whether there is one. Any
  * number of engines may do so at a time, in any context: each copies the oldest entry, and then
- * moves
- * @taken. If somebody was faster, it drops its copy. What the process does to the entry
+ * moves @taken. If somebody was faster, it drops its copy. What the process does to the entry
  * meanwhile harms the process only.
  *
  * A receive of a queue pair counts until its completion can be polled, and one of an SRQ until it
