@@ -761,8 +761,9 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			break;
 		}
 		until_clock = min(left, ib_cq_look_at_clock(&deadline));
+		/* With the share that it has had, a turn is as long as one of NAPI's. */
 		if (unlikely(others))
-			until_clock = min(until_clock, IB_CQ_CLOCK_BATCH);
+			until_clock = min(until_clock, IB_CQ_CLOCK_BATCH - IB_CQ_SHARE);
 		if (!until_clock) {
 			lane->stats.time_spent++;
 			ran = IB_CQ_RAN_LONG;
