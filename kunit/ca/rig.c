@@ -27,7 +27,13 @@ static void close_at_end(void *arg)
 	ca_rig_close(open->ibdev, open->handle);
 }
 
-/* Open a CA. Returns the handle. If it is open and empty when the case ends, it is closed. */
+/**
+ * ca_rig_open() - open a CA
+ * @test: the running case, which fails if it cannot be opened
+ * @ibdev: the device
+ *
+ * Return: the handle. If it is open and empty when the case ends, it is closed.
+ */
 u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
 {
 	struct open_ca *open = kvt_zalloc(test, sizeof(*open));
@@ -41,14 +47,27 @@ u64 ca_rig_open(struct kunit *test, struct ib_device *ibdev)
 }
 EXPORT_SYMBOL_GPL(ca_rig_open);
 
-/* Close a CA. Returns the result of the request. */
+/**
+ * ca_rig_close() - close a CA
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the result of the request.
+ */
 ssize_t ca_rig_close(struct ib_device *ibdev, u64 handle)
 {
 	return CA_CALL(ibdev, CLOSE, .handle = handle);
 }
 EXPORT_SYMBOL_GPL(ca_rig_close);
 
-/* Allocate a PD. Returns the PD's object number. */
+/**
+ * ca_rig_pd() - allocate a PD
+ * @test: the running case, which fails if the PD cannot be allocated
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the PD's object number.
+ */
 u64 ca_rig_pd(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	struct ib_ca_request req = CA_REQ(ALLOC_PD, .handle = handle);
@@ -59,7 +78,15 @@ u64 ca_rig_pd(struct kunit *test, struct ib_device *ibdev, u64 handle)
 }
 EXPORT_SYMBOL_GPL(ca_rig_pd);
 
-/* Register memory. @reg: what to register. Returns the region's object number. */
+/**
+ * ca_rig_reg() - register memory
+ * @test: the running case, which fails if the registration does
+ * @ibdev: the device
+ * @handle: the handle
+ * @reg: what to register
+ *
+ * Return: the region's object number.
+ */
 u64 ca_rig_reg(struct kunit *test, struct ib_device *ibdev, u64 handle,
 	       const struct kverbs_ca_reg_mr *reg)
 {
@@ -72,14 +99,28 @@ u64 ca_rig_reg(struct kunit *test, struct ib_device *ibdev, u64 handle,
 }
 EXPORT_SYMBOL_GPL(ca_rig_reg);
 
-/* Free a region. Returns the result of the request. */
+/**
+ * ca_rig_dereg() - free a region
+ * @ibdev: the device
+ * @handle: the handle
+ * @object: the region
+ *
+ * Return: the result of the request.
+ */
 ssize_t ca_rig_dereg(struct ib_device *ibdev, u64 handle, u64 object)
 {
 	return CA_CALL(ibdev, DEREG_MR, .handle = handle, .object = object);
 }
 EXPORT_SYMBOL_GPL(ca_rig_dereg);
 
-/* Free a PD. Returns the result of the request. */
+/**
+ * ca_rig_dealloc() - free a PD
+ * @ibdev: the device
+ * @handle: the handle
+ * @object: the PD
+ *
+ * Return: the result of the request.
+ */
 ssize_t ca_rig_dealloc(struct ib_device *ibdev, u64 handle, u64 object)
 {
 	return CA_CALL(ibdev, DEALLOC_PD, .handle = handle, .object = object);
@@ -105,14 +146,29 @@ static const void *answer(struct kunit *test, struct ib_device *ibdev,
 	return buf;
 }
 
-/* Query all attributes of a CA. Returns the answer, with the ports. */
+/**
+ * ca_rig_attr() - query all attributes of a CA
+ * @test: the running case, which fails without an answer
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the answer, with the ports.
+ */
 const struct kverbs_ca_attr *ca_rig_attr(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	return answer(test, ibdev, &CA_REQ(QUERY_CA, .handle = handle));
 }
 EXPORT_SYMBOL_GPL(ca_rig_attr);
 
-/* Query all attributes of a port. Returns the answer, with the tables. */
+/**
+ * ca_rig_port() - query all attributes of a port
+ * @test: the running case, which fails without an answer
+ * @ibdev: the device
+ * @handle: the handle
+ * @port: the port's number
+ *
+ * Return: the answer, with the tables.
+ */
 const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 					      struct ib_device *ibdev,
 					      u64 handle, u32 port)
@@ -121,7 +177,13 @@ const struct kverbs_ca_port_attr *ca_rig_port(struct kunit *test,
 }
 EXPORT_SYMBOL_GPL(ca_rig_port);
 
-/* Find a port in the answer to QUERY_CA. Returns the port, NULL if @attr has no such port. */
+/**
+ * ca_rig_port_in() - find a port in the answer to QUERY_CA
+ * @attr: the complete answer
+ * @port: the port's number
+ *
+ * Return: the port, NULL if @attr has no such port.
+ */
 const struct kverbs_ca_port_attr *
 ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
 {
@@ -138,9 +200,12 @@ ca_rig_port_in(const struct kverbs_ca_attr *attr, u32 port)
 }
 EXPORT_SYMBOL_GPL(ca_rig_port_in);
 
-/*
- * Get an entry of a port's GID table. @port: the complete answer to QUERY_PORT. @index: index
- * in the table.
+/**
+ * ca_rig_gid() - get an entry of a port's GID table
+ * @port: the complete answer to QUERY_PORT
+ * @index: index in the table
+ *
+ * Return: the entry.
  */
 const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u32 index)
 {
@@ -148,9 +213,12 @@ const struct kverbs_ca_gid *ca_rig_gid(const struct kverbs_ca_port_attr *port, u
 }
 EXPORT_SYMBOL_GPL(ca_rig_gid);
 
-/*
- * Get an entry of a port's P_Key table. @port: the complete answer to QUERY_PORT. @index: index
- * in the table.
+/**
+ * ca_rig_pkey() - get an entry of a port's P_Key table
+ * @port: the complete answer to QUERY_PORT
+ * @index: index in the table
+ *
+ * Return: the P_Key.
  */
 u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index)
 {
@@ -160,7 +228,14 @@ u16 ca_rig_pkey(const struct kverbs_ca_port_attr *port, u32 index)
 }
 EXPORT_SYMBOL_GPL(ca_rig_pkey);
 
-/* List the objects under a handle. */
+/**
+ * ca_rig_list() - list the objects under a handle
+ * @test: the running case, which fails without an answer
+ * @ibdev: the device
+ * @handle: the handle
+ *
+ * Return: the list.
+ */
 const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *ibdev, u64 handle)
 {
 	struct ib_ca_request req = CA_REQ(LIST, .handle = handle);
@@ -173,7 +248,13 @@ const struct kverbs_ca_list *ca_rig_list(struct kunit *test, struct ib_device *i
 }
 EXPORT_SYMBOL_GPL(ca_rig_list);
 
-/* Get an entry of a list. @list: from ca_rig_list(). @index: index in the list. */
+/**
+ * ca_rig_entry() - get an entry of a list
+ * @list: from ca_rig_list()
+ * @index: index in the list
+ *
+ * Return: the entry.
+ */
 const struct kverbs_ca_object *
 ca_rig_entry(const struct kverbs_ca_list *list, u32 index)
 {
@@ -222,9 +303,13 @@ static bool is_answered_at_once(const struct ib_ca_request *req)
 	return req->op == KVERBS_CA_QUERY_CA || req->op == KVERBS_CA_QUERY_PORT;
 }
 
-/*
- * Check a request with output buffers of every length. @req: request whose answer does not
- * change. Each buffer must get as much of the answer as fits, and nothing behind it is written.
+/**
+ * ca_rig_any_length() - check a request with output buffers of every length
+ * @test: the running case
+ * @ibdev: the device
+ * @req: request whose answer does not change
+ *
+ * Each buffer must get as much of the answer as fits, and nothing behind it is written.
  */
 void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct ib_ca_request *req)
 {
@@ -242,9 +327,12 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct
 }
 EXPORT_SYMBOL_GPL(ca_rig_any_length);
 
-/*
- * Map user memory, giving the case's thread an mm if it has none. Returns the address of the
- * memory.
+/**
+ * ca_rig_map() - map user memory, giving the case's thread an mm if it has none
+ * @test: the running case
+ * @pages: number of pages
+ *
+ * Return: the address of the memory.
  */
 unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
 {
@@ -258,9 +346,13 @@ unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
 }
 EXPORT_SYMBOL_GPL(ca_rig_map);
 
-/*
- * Fill in a registration with local write access. @start: address of the first byte, and the
- * region's IOVA. @length: bytes. Returns the filled-in structure.
+/**
+ * ca_rig_reg_of() - fill in a registration with local write access
+ * @pd: the PD
+ * @start: address of the first byte, and the region's IOVA
+ * @length: bytes
+ *
+ * Return: the filled-in structure.
  */
 struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
 {
@@ -276,9 +368,12 @@ struct kverbs_ca_reg_mr ca_rig_reg_of(u64 pd, u64 start, u64 length)
 }
 EXPORT_SYMBOL_GPL(ca_rig_reg_of);
 
-/*
- * Open the file of a CA, as a process does. @flags: as for open(2). Returns the file
- * descriptor, or a negative errno.
+/**
+ * ca_rig_open_file() - open the file of a CA, as a process does
+ * @device: name of the device
+ * @flags: as for open(2)
+ *
+ * Return: the file descriptor, or a negative errno.
  */
 int ca_rig_open_file(const char *device, int flags)
 {
@@ -299,10 +394,14 @@ int ca_rig_open_file(const char *device, int flags)
 }
 EXPORT_SYMBOL_GPL(ca_rig_open_file);
 
-/*
- * Close a file opened with ca_rig_open_file(). The objects under the file's handles are freed
- * before this returns. A plain close_fd() by a kernel thread would leave the final fput() to a
- * work item. Returns the result of close_fd().
+/**
+ * ca_rig_close_file() - close a file opened with ca_rig_open_file()
+ * @fd: the file descriptor
+ *
+ * The objects under the file's handles are freed before this returns. A plain close_fd() by
+ * a kernel thread would leave the final fput() to a work item.
+ *
+ * Return: the result of close_fd().
  */
 int ca_rig_close_file(int fd)
 {
@@ -314,10 +413,14 @@ int ca_rig_close_file(int fd)
 }
 EXPORT_SYMBOL_GPL(ca_rig_close_file);
 
-/*
- * Make a request on a file, as ioctl(2) does. @room: address of user memory for the request.
- * @r: the request; receives it as the ioctl left it. Returns the result of the ioctl, failures
- * as a negative errno.
+/**
+ * ca_rig_ioctl() - make a request on a file, as ioctl(2) does
+ * @fd: the file descriptor
+ * @room: address of user memory for the request
+ * @op: the operation
+ * @r: the request; receives it as the ioctl left it
+ *
+ * Return: the result of the ioctl, failures as a negative errno.
  */
 long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r)
 {
@@ -344,9 +447,10 @@ static void async_done(struct ib_ca_request *req)
 	complete(&a->got);
 }
 
-/*
- * Set up a request that counts its callbacks. @a: the request, not on the stack. @req: what it
- * is to do.
+/**
+ * ca_async_init() - set up a request that counts its callbacks
+ * @a: the request, not on the stack
+ * @req: what it is to do
  */
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 {
@@ -357,9 +461,12 @@ void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 }
 EXPORT_SYMBOL_GPL(ca_async_init);
 
-/*
- * Allocate a request that counts its callbacks. @req: what it is to do. Returns the request,
- * valid until the end of the case.
+/**
+ * ca_async_new() - allocate a request that counts its callbacks
+ * @test: the running case
+ * @req: what it is to do
+ *
+ * Return: the request, valid until the end of the case.
  */
 struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req)
 {
@@ -370,9 +477,12 @@ struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *re
 }
 EXPORT_SYMBOL_GPL(ca_async_new);
 
-/*
- * Wait for the callback of a request. @a: request that was submitted. Returns the request's
- * result; -ETIMEDOUT if there was no callback within KVT_TIMEOUT.
+/**
+ * ca_async_wait() - wait for the callback of a request
+ * @a: request that was submitted
+ *
+ * Context: process.
+ * Return: the request's result; -ETIMEDOUT if there was no callback within KVT_TIMEOUT.
  */
 ssize_t ca_async_wait(struct ca_async *a)
 {

@@ -45,7 +45,10 @@ static void item_done(struct ib_cq *cq, struct ib_wc *wc)
 		complete(&rec->all);
 }
 
-/* Free the CQ before the end of the case. */
+/**
+ * recorder_free() - free the CQ before the end of the case
+ * @rec: the recorder
+ */
 void recorder_free(struct recorder *rec)
 {
 	if (rec->cq)
@@ -59,9 +62,14 @@ static void recorder_end(void *arg)
 	recorder_free(arg);
 }
 
-/*
- * Create a CQ whose completions are recorded. Returns the recorder; the CQ is freed at the end
- * of the case.
+/**
+ * recorder_up() - create a CQ whose completions are recorded
+ * @test: the running case
+ * @m: the device
+ * @ctx: the polling context
+ * @vector: the completion vector
+ *
+ * Return: the recorder; the CQ is freed at the end of the case.
  */
 struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_context ctx,
 			     int vector)
@@ -80,16 +88,25 @@ struct recorder *recorder_up(struct kunit *test, struct mock *m, enum ib_poll_co
 }
 EXPORT_SYMBOL_GPL(recorder_up);
 
-/* Create a device, and a CQ in the case's polling context. */
+/**
+ * recorder_of_param() - create a device, and a CQ in the case's polling context
+ * @test: the running case
+ *
+ * Return: the recorder.
+ */
 struct recorder *recorder_of_param(struct kunit *test)
 {
 	return recorder_up(test, mock_up(test, "kvtm_a"), kvt_context(test), 0);
 }
 EXPORT_SYMBOL_GPL(recorder_of_param);
 
-/*
- * Wait until recorder.expect completions have been handled. Polls the CQ if its context is
- * IB_POLL_DIRECT. Returns true if they have been, in time.
+/**
+ * recorder_settle() - wait until recorder.expect completions have been handled
+ * @rec: the recorder
+ *
+ * Polls the CQ if its context is IB_POLL_DIRECT.
+ *
+ * Return: true if they have been, in time.
  */
 bool recorder_settle(struct recorder *rec)
 {
@@ -101,7 +118,11 @@ bool recorder_settle(struct recorder *rec)
 }
 EXPORT_SYMBOL_GPL(recorder_settle);
 
-/* Expect all completions, once each, in order and in context. */
+/**
+ * recorder_expect_clean() - expect all completions, once each, in order and in context
+ * @test: the running case
+ * @rec: the recorder
+ */
 void recorder_expect_clean(struct kunit *test, struct recorder *rec)
 {
 	KUNIT_EXPECT_EQ(test, rec->expect, atomic_read(&rec->seen));
@@ -111,9 +132,12 @@ void recorder_expect_clean(struct kunit *test, struct recorder *rec)
 }
 EXPORT_SYMBOL_GPL(recorder_expect_clean);
 
-/*
- * Prepare a completion to be pushed. @producer: number of the producer that pushes it. @n: its
- * number among the producer's completions.
+/**
+ * item_init() - prepare a completion to be pushed
+ * @it: the completion
+ * @rec: the recorder of its CQ
+ * @producer: number of the producer that pushes it
+ * @n: its number among the producer's completions
  */
 void item_init(struct item *it, struct recorder *rec, u8 producer, u32 n)
 {
@@ -125,9 +149,13 @@ void item_init(struct item *it, struct recorder *rec, u8 producer, u32 n)
 }
 EXPORT_SYMBOL_GPL(item_init);
 
-/*
- * Allocate completions of producer 0. Returns an array of @n items, freed at the end of the
- * case.
+/**
+ * items_new() - allocate completions of producer 0
+ * @test: the running case
+ * @rec: the recorder of their CQ
+ * @n: how many
+ *
+ * Return: an array of @n items, freed at the end of the case.
  */
 struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
 {
@@ -140,7 +168,14 @@ struct item *items_new(struct kunit *test, struct recorder *rec, u32 n)
 }
 EXPORT_SYMBOL_GPL(items_new);
 
-/* Push a completion of a QP into the CQ. Any context. Returns false if the CQ is full. */
+/**
+ * item_push_of() - push a completion of a QP into the CQ
+ * @it: the completion
+ * @qp: its QP
+ *
+ * Context: any.
+ * Return: false if the CQ is full.
+ */
 bool item_push_of(struct item *it, struct ib_qp *qp)
 {
 	struct ib_wc wc = { .wr_cqe = &it->cqe, .status = IB_WC_SUCCESS, .qp = qp };
@@ -149,16 +184,25 @@ bool item_push_of(struct item *it, struct ib_qp *qp)
 }
 EXPORT_SYMBOL_GPL(item_push_of);
 
-/* Push a completion without a QP into the CQ. Any context. Returns false if the CQ is full. */
+/**
+ * item_push() - push a completion without a QP into the CQ
+ * @it: the completion
+ *
+ * Context: any.
+ * Return: false if the CQ is full.
+ */
 bool item_push(struct item *it)
 {
 	return item_push_of(it, NULL);
 }
 EXPORT_SYMBOL_GPL(item_push);
 
-/*
- * Push several completions with one notification of the CQ. Returns false if the CQ had no room
- * for all of them.
+/**
+ * items_push() - push several completions with one notification of the CQ
+ * @items: the completions
+ * @n: how many
+ *
+ * Return: false if the CQ had no room for all of them.
  */
 bool items_push(struct item *items, u32 n)
 {
@@ -174,7 +218,10 @@ bool items_push(struct item *items, u32 n)
 }
 EXPORT_SYMBOL_GPL(items_push);
 
-/* Wait in a done() until the gate opens, asleep if its context may sleep. */
+/**
+ * cq_gate_pass() - wait in a done() until the gate opens, asleep if its context may sleep
+ * @g: the gate
+ */
 void cq_gate_pass(struct kvt_gate *g)
 {
 	if (in_serving_softirq())
@@ -199,9 +246,13 @@ static int hold_fn(void *arg)
 	return 0;
 }
 
-/*
- * Prepare to block a lane inside a done(). Returns the hold. The case is skipped if there is
- * only one CPU.
+/**
+ * cq_hold_new() - prepare to block a lane inside a done()
+ * @test: the running case, which is bound to the first CPU
+ * @m: the device
+ * @ctx: the polling context
+ *
+ * Return: the hold. The case is skipped if there is only one CPU.
  */
 struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_context ctx)
 {
@@ -223,9 +274,11 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 }
 EXPORT_SYMBOL_GPL(cq_hold_new);
 
-/*
- * Push the completion whose done() blocks the lane, and wait for the done(). Returns true if
- * the done() is blocked at the gate.
+/**
+ * cq_hold_begin() - push the completion whose done() blocks the lane, and wait for the done()
+ * @h: the hold
+ *
+ * Return: true if the done() is blocked at the gate.
  */
 bool cq_hold_begin(struct cq_hold *h)
 {
@@ -234,7 +287,12 @@ bool cq_hold_begin(struct cq_hold *h)
 }
 EXPORT_SYMBOL_GPL(cq_hold_begin);
 
-/* Unblock the lane. Returns true if it was still blocked, and its done() has returned. */
+/**
+ * cq_hold_end() - unblock the lane
+ * @h: the hold
+ *
+ * Return: true if it was still blocked, and its done() has returned.
+ */
 bool cq_hold_end(struct cq_hold *h)
 {
 	kvt_gate_open(&h->g);
@@ -246,7 +304,16 @@ bool cq_hold_end(struct cq_hold *h)
 }
 EXPORT_SYMBOL_GPL(cq_hold_end);
 
-/* Create a QP in state INIT; the case destroys it. @srq: its SRQ, or NULL. */
+/**
+ * cq_rig_qp() - create a QP in state INIT; the case destroys it
+ * @test: the running case
+ * @pd: its PD
+ * @scq: its send CQ
+ * @rcq: its receive CQ
+ * @srq: its SRQ, or NULL
+ *
+ * Return: the QP.
+ */
 struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
 			struct ib_cq *rcq, struct ib_srq *srq)
 {
@@ -262,7 +329,13 @@ struct ib_qp *cq_rig_qp(struct kunit *test, struct ib_pd *pd, struct ib_cq *scq,
 }
 EXPORT_SYMBOL_GPL(cq_rig_qp);
 
-/* Wait until the lane that polls a CQ is at rest. Returns true if it is, in time. */
+/**
+ * cq_rig_rest() - wait until the lane that polls a CQ is at rest
+ * @cq: the CQ
+ *
+ * Context: process.
+ * Return: true if it is, in time.
+ */
 bool cq_rig_rest(struct ib_cq *cq)
 {
 	/* Pairs with the atomic_set_release() in ib_cq_lane_idle(). */
@@ -270,7 +343,12 @@ bool cq_rig_rest(struct ib_cq *cq)
 }
 EXPORT_SYMBOL_GPL(cq_rig_rest);
 
-/* Set a numeric module parameter of kverbs until the case ends. */
+/**
+ * cq_rig_tune() - set a numeric module parameter of kverbs until the case ends
+ * @test: the running case
+ * @name: the parameter
+ * @value: the new value
+ */
 void cq_rig_tune(struct kunit *test, const char *name, unsigned int value)
 {
 	char path[64], text[16];
@@ -284,7 +362,10 @@ EXPORT_SYMBOL_GPL(cq_rig_tune);
 /* wait_warn_ms in cases which wait for the messages rather than for a time. */
 #define SOON_MS		20
 
-/* Have the log tell soon what a thread waits for, until the case ends. */
+/**
+ * cq_rig_warn_soon() - have the log tell soon what a thread waits for, until the case ends
+ * @test: the case
+ */
 void cq_rig_warn_soon(struct kunit *test)
 {
 	cq_rig_tune(test, "wait_warn_ms", SOON_MS);

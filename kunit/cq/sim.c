@@ -177,9 +177,14 @@ static void sim_end(void *arg)
 		kvfree(s->flow[i].delay);
 }
 
-/*
- * A simulation without flows. @end: when arrivals end, in ns. @seed: seed of the random
- * numbers, not 0. Returns the simulation, which ends with the case.
+/**
+ * sim_new() - a simulation without flows
+ * @test: the running case
+ * @ctx: the polling context
+ * @end: when arrivals end, in ns
+ * @seed: seed of the random numbers, not 0
+ *
+ * Return: the simulation, which ends with the case.
  */
 struct sim *sim_new(struct kunit *test, enum ib_poll_context ctx, u64 end, u32 seed)
 {
@@ -219,7 +224,12 @@ static struct sim_flow *sim_flow(struct sim *s)
 	return f;
 }
 
-/* Add a CQ that always has completions. */
+/**
+ * sim_flood() - add a CQ that always has completions
+ * @s: the simulation
+ *
+ * Return: the flow.
+ */
 struct sim_flow *sim_flood(struct sim *s)
 {
 	struct sim_flow *f = sim_flow(s);
@@ -228,9 +238,13 @@ struct sim_flow *sim_flood(struct sim *s)
 	return f;
 }
 
-/*
- * Add a CQ to which completions come at random intervals. @gap: mean time between arrivals, in
- * ns. @burst: largest number of completions that arrive at once.
+/**
+ * sim_light() - add a CQ to which completions come at random intervals
+ * @s: the simulation
+ * @gap: mean time between arrivals, in ns
+ * @burst: largest number of completions that arrive at once
+ *
+ * Return: the flow.
  */
 struct sim_flow *sim_light(struct sim *s, u32 gap, u32 burst)
 {
@@ -244,7 +258,11 @@ struct sim_flow *sim_light(struct sim *s, u32 gap, u32 burst)
 	return f;
 }
 
-/* Create the CQs of the flows. */
+/**
+ * sim_open() - create the CQs of the flows
+ * @test: the running case
+ * @s: the simulation
+ */
 void sim_open(struct kunit *test, struct sim *s)
 {
 	struct sim_flow *f;
@@ -261,7 +279,11 @@ void sim_open(struct kunit *test, struct sim *s)
 		to_scq(f->cq)->flow = f;
 }
 
-/* Run an open simulation until all completions are handled. */
+/**
+ * sim_run() - run an open simulation until all completions are handled
+ * @test: the running case
+ * @s: the simulation
+ */
 void sim_run(struct kunit *test, struct sim *s)
 {
 	struct sim_flow *f;
@@ -294,9 +316,12 @@ static int sim_compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/*
- * A percentile of the delays of a flow, after the run. @percent: the percentile; 100 gives the
- * longest delay. Returns the delay, in ns.
+/**
+ * sim_percentile() - a percentile of the delays of a flow, after the run
+ * @f: the flow
+ * @percent: the percentile; 100 gives the longest delay
+ *
+ * Return: the delay, in ns.
  */
 u32 sim_percentile(struct sim_flow *f, unsigned int percent)
 {
@@ -308,9 +333,12 @@ u32 sim_percentile(struct sim_flow *f, unsigned int percent)
 	return f->delay[min(n - 1, n * percent / 100)];
 }
 
-/*
- * Jain's fairness index of the service that flows were given. Returns the index, times 10000; 0
- * if no flow was served.
+/**
+ * sim_jain() - Jain's fairness index of the service that flows were given
+ * @flows: the flows
+ * @n: number of flows
+ *
+ * Return: the index, times 10000; 0 if no flow was served.
  */
 u32 sim_jain(struct sim_flow *flows, int n)
 {

@@ -271,12 +271,16 @@ static struct card_pin *card_pick(struct card *c, u32 which)
 	return NULL;
 }
 
-/*
- * Free card memory that is registered, as its owner would. @which: index of the registration, 0
- * for the newest; taken modulo their number. The memory is poisoned when the registry's
- * invalidate function has returned, since nobody may access it any more. Returns what the
- * invalidate function returned; -ENODEV if nothing is registered, or get_pages() was not called
- * yet.
+/**
+ * card_take_back() - free card memory that is registered, as its owner would
+ * @c: the card
+ * @which: index of the registration, 0 for the newest; taken modulo their number
+ *
+ * The memory is poisoned when the registry's invalidate function has returned, since
+ * nobody may access it any more.
+ *
+ * Return: what the invalidate function returned; -ENODEV if nothing is registered, or
+ * get_pages() was not called yet.
  */
 int card_take_back(struct card *c, u32 which)
 {
@@ -356,9 +360,12 @@ static struct card *card_new(struct kunit *test, void *mem)
 	return c;
 }
 
-/*
- * A card whose memory is pages of the system. @unmaps: see &card.unmaps. Returns the card,
- * registered.
+/**
+ * card_up() - a card whose memory is pages of the system
+ * @test: the running case
+ * @unmaps: see &card.unmaps
+ *
+ * Return: the card, registered.
  */
 struct card *card_up(struct kunit *test, bool unmaps)
 {
@@ -372,9 +379,13 @@ struct card *card_up(struct kunit *test, bool unmaps)
 	return c;
 }
 
-/*
- * A card whose memory is on the bus. @phys: address of the memory on the bus, CARD_SIZE bytes.
- * @mem: kernel mapping of the memory. Returns the card, registered.
+/**
+ * card_up_at() - a card whose memory is on the bus
+ * @test: the running case
+ * @phys: address of the memory on the bus, CARD_SIZE bytes
+ * @mem: kernel mapping of the memory
+ *
+ * Return: the card, registered.
  */
 struct card *card_up_at(struct kunit *test, phys_addr_t phys, void *mem)
 {
@@ -470,9 +481,14 @@ static void traffic_register(struct kunit *test, struct traffic *t)
 		traffic_window(test, t);
 }
 
-/*
- * Set up a use of card memory, on a rig without queue pairs. @r: the rig, from rig_new().
- * Returns the traffic; nothing is posted.
+/**
+ * traffic_up_on() - set up a use of card memory, on a rig without queue pairs
+ * @test: the running case
+ * @c: the card
+ * @use: the use
+ * @r: the rig, from rig_new()
+ *
+ * Return: the traffic; nothing is posted.
  */
 struct traffic *traffic_up_on(struct kunit *test, struct card *c,
 			      const struct use *use, struct rig *r)
@@ -604,10 +620,13 @@ static int traffic_post_rdma(struct traffic *t, struct ib_send_wr *wr)
 	return ib_post_send(t->r->a.qp, &rdma.wr, NULL);
 }
 
-/*
- * Use the memory once. @id: wr_id of the request, and of the receive if a send needs one. @len:
- * bytes; 8 for an atomic operation. Returns 0, or the error of ib_post_send() or
- * ib_post_recv().
+/**
+ * traffic_post() - use the memory once
+ * @t: the traffic
+ * @id: wr_id of the request, and of the receive if a send needs one
+ * @len: bytes; 8 for an atomic operation
+ *
+ * Return: 0, or the error of ib_post_send() or ib_post_recv().
  */
 int traffic_post(struct traffic *t, u64 id, u32 len)
 {

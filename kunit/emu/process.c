@@ -15,10 +15,14 @@
 /* Where it learns the address of an SRQ's new ring. */
 #define RESIZED		(PAGE_SIZE / 4)
 
-/*
- * Let the case's thread open a device as a process does. @ibdev: an emulated device, on which
- * the case has a reference until it ends. The thread gets an mm if it has none. Returns what is
- * open.
+/**
+ * process_new() - let the case's thread open a device as a process does
+ * @test: the running case
+ * @ibdev: an emulated device, on which the case has a reference until it ends
+ *
+ * The thread gets an mm if it has none.
+ *
+ * Return: what is open.
  */
 struct process *process_new(struct kunit *test, struct ib_device *ibdev)
 {
@@ -68,9 +72,15 @@ static void process_called(struct ib_cq *cq, void *context)
 	complete(&e->got_call);
 }
 
-/*
- * Make a CQ of a process. @e: whose @called and @got_call the completion handler changes.
- * @ring: set to what the process polls. Returns the CQ, which the end of the case destroys.
+/**
+ * process_cq() - make a CQ of a process
+ * @test: the running case
+ * @p: the process
+ * @cqe: its size
+ * @e: whose @called and @got_call the completion handler changes
+ * @ring: set to what the process polls
+ *
+ * Return: the CQ, which the end of the case destroys.
  */
 struct ib_cq *process_cq(struct kunit *test, struct process *p, int cqe, struct rig_end *e,
 			 struct emu_uring **ring)
@@ -100,9 +110,16 @@ struct ib_cq *process_cq(struct kunit *test, struct process *p, int cqe, struct 
 }
 EXPORT_SYMBOL_GPL(process_cq);
 
-/*
- * Make an SRQ of a process. @max_sge: how many elements a receive may have. @ring: set to where
- * the process posts. Returns the SRQ, which the end of the case destroys.
+/**
+ * process_srq() - make an SRQ of a process
+ * @test: the running case
+ * @p: the process
+ * @pd: its domain
+ * @max_wr: its size
+ * @max_sge: how many elements a receive may have
+ * @ring: set to where the process posts
+ *
+ * Return: the SRQ, which the end of the case destroys.
  */
 struct ib_srq *process_srq(struct kunit *test, struct process *p, struct ib_pd *pd, u32 max_wr,
 			   u32 max_sge, struct emu_uring **ring)
@@ -119,9 +136,14 @@ struct ib_srq *process_srq(struct kunit *test, struct process *p, struct ib_pd *
 }
 EXPORT_SYMBOL_GPL(process_srq);
 
-/*
- * Change the size of a process's SRQ. @ring: set to the new ring. Returns 0, or what the driver
- * returned; -EFAULT if the process was told of no ring.
+/**
+ * process_resize_srq() - change the size of a process's SRQ
+ * @p: the process
+ * @srq: the SRQ
+ * @max_wr: its new size
+ * @ring: set to the new ring
+ *
+ * Return: 0, or what the driver returned; -EFAULT if the process was told of no ring.
  */
 int process_resize_srq(struct process *p, struct ib_srq *srq, u32 max_wr, struct emu_uring **ring)
 {
@@ -143,9 +165,13 @@ int process_resize_srq(struct process *p, struct ib_srq *srq, u32 max_wr, struct
 }
 EXPORT_SYMBOL_GPL(process_resize_srq);
 
-/*
- * Make the queue pair of an end of a rig as a process's, in RESET. @r: the rig, which has the
- * attributes. @e: the end, on the process's device. @rings: set to where the process posts.
+/**
+ * process_make_qp() - make the queue pair of an end of a rig as a process's, in RESET
+ * @test: the running case
+ * @p: the process
+ * @r: the rig, which has the attributes
+ * @e: the end, on the process's device
+ * @rings: set to where the process posts
  */
 void process_make_qp(struct kunit *test, struct process *p, struct rig *r, struct rig_end *e,
 		     struct process_rings *rings)
@@ -180,7 +206,15 @@ static void process_publish(struct emu_uring *ring)
 	emu_uring_produce(ring, emu_uring_producer(ring) + 1);
 }
 
-/* Post a receive to the ring of a queue pair or of an SRQ. Returns false if the ring is full. */
+/**
+ * process_recv() - post a receive to the ring of a queue pair or of an SRQ
+ * @ring: the ring
+ * @id: wr_id
+ * @sge: its elements
+ * @num: their number
+ *
+ * Return: false if the ring is full.
+ */
 bool process_recv(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num)
 {
 	struct rxe_recv_wqe *wqe = process_reserve(ring);
@@ -196,9 +230,16 @@ bool process_recv(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 }
 EXPORT_SYMBOL_GPL(process_recv);
 
-/*
- * Post a signaled SEND to the ring of a queue pair. The doorbell has to be rung for it. Returns
- * false if the ring is full.
+/**
+ * process_send() - post a signaled SEND to the ring of a queue pair
+ * @ring: the ring
+ * @id: wr_id
+ * @sge: its elements
+ * @num: their number
+ *
+ * The doorbell has to be rung for it.
+ *
+ * Return: false if the ring is full.
  */
 bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num)
 {
@@ -217,7 +258,12 @@ bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 }
 EXPORT_SYMBOL_GPL(process_send);
 
-/* Tell of sends that are posted. Returns what the driver returned. */
+/**
+ * process_doorbell() - tell of sends that are posted
+ * @qp: the queue pair
+ *
+ * Return: what the driver returned.
+ */
 int process_doorbell(struct ib_qp *qp)
 {
 	const struct ib_send_wr *bad;
@@ -226,7 +272,13 @@ int process_doorbell(struct ib_qp *qp)
 }
 EXPORT_SYMBOL_GPL(process_doorbell);
 
-/* Take a completion. @ring: of the CQ. Returns false if there is none. */
+/**
+ * process_poll() - take a completion
+ * @ring: of the CQ
+ * @wc: filled in
+ *
+ * Return: false if there is none.
+ */
 bool process_poll(struct emu_uring *ring, struct ib_uverbs_wc *wc)
 {
 	u32 pos = emu_uring_consumer(ring);
@@ -239,7 +291,12 @@ bool process_poll(struct emu_uring *ring, struct ib_uverbs_wc *wc)
 }
 EXPORT_SYMBOL_GPL(process_poll);
 
-/* Count the entries of a ring. Returns how many are posted, or to be polled. */
+/**
+ * process_used() - count the entries of a ring
+ * @ring: the ring
+ *
+ * Return: how many are posted, or to be polled.
+ */
 u32 process_used(const struct emu_uring *ring)
 {
 	return (emu_uring_producer(ring) - emu_uring_consumer(ring)) & ring->mask;

@@ -61,9 +61,14 @@ static void rig_make_buf(struct kunit *test, struct rig_end *e)
 	kvt_defer(test, rig_unmap, e);
 }
 
-/*
- * Set up an end, except for its queue pair. @e: the end, zeroed. @port: port of the device. The
- * end has no global route; the case may give it one.
+/**
+ * rig_end_up() - set up an end, except for its queue pair
+ * @test: the running case
+ * @e: the end, zeroed
+ * @name: name of the device
+ * @port: port of the device
+ *
+ * The end has no global route; the case may give it one.
  */
 void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 port)
 {
@@ -82,9 +87,11 @@ void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 por
 }
 EXPORT_SYMBOL_GPL(rig_end_up);
 
-/*
- * Allocate a rig with default attributes, without its ends. Returns the rig; the case may
- * change its attributes.
+/**
+ * rig_alloc() - allocate a rig with default attributes, without its ends
+ * @test: the running case
+ *
+ * Return: the rig; the case may change its attributes.
  */
 struct rig *rig_alloc(struct kunit *test)
 {
@@ -111,9 +118,13 @@ struct rig *rig_alloc(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_alloc);
 
-/*
- * Make a rig, except for its queue pairs. @dev_a: device of the first end. @dev_b: device of
- * the second end. Returns the rig; the case may change its attributes before rig_make_qps().
+/**
+ * rig_new() - make a rig, except for its queue pairs
+ * @test: the running case
+ * @dev_a: device of the first end
+ * @dev_b: device of the second end
+ *
+ * Return: the rig; the case may change its attributes before rig_make_qps().
  */
 struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -125,7 +136,12 @@ struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b)
 }
 EXPORT_SYMBOL_GPL(rig_new);
 
-/* Make the queue pair of one end, in RESET. @r: the rig, which has the attributes. */
+/**
+ * rig_make_qp() - make the queue pair of one end, in RESET
+ * @test: the running case
+ * @r: the rig, which has the attributes
+ * @e: the end
+ */
 void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_init_attr init = r->init;
@@ -138,7 +154,11 @@ void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_make_qp);
 
-/* Make both queue pairs, in RESET. @r: from rig_new(). */
+/**
+ * rig_make_qps() - make both queue pairs, in RESET
+ * @test: the running case
+ * @r: from rig_new()
+ */
 void rig_make_qps(struct kunit *test, struct rig *r)
 {
 	rig_make_qp(test, r, &r->a);
@@ -146,7 +166,11 @@ void rig_make_qps(struct kunit *test, struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_make_qps);
 
-/* Destroy an end's queue pair before the case ends. */
+/**
+ * rig_destroy_qp() - destroy an end's queue pair before the case ends
+ * @test: the running case
+ * @e: the end
+ */
 void rig_destroy_qp(struct kunit *test, struct rig_end *e)
 {
 	kvt_qp_put(test, e->qp);
@@ -159,7 +183,13 @@ static bool rig_is_datagram(const struct rig_end *e)
 	return e->qp->qp_type == IB_QPT_UD || e->qp->qp_type == IB_QPT_GSI;
 }
 
-/* Move one end from RESET to INIT. Returns the result of ib_modify_qp(). */
+/**
+ * rig_to_init() - move one end from RESET to INIT
+ * @r: the rig
+ * @e: one of its ends
+ *
+ * Return: the result of ib_modify_qp().
+ */
 int rig_to_init(struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_attr attr = {
@@ -179,9 +209,11 @@ int rig_to_init(struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_to_init);
 
-/*
- * Fill in the route from one end to another. @from: source of the route. @to: destination of
- * the route.
+/**
+ * rig_set_route() - fill in the route from one end to another
+ * @attr: filled in
+ * @from: source of the route
+ * @to: destination of the route
  */
 void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
@@ -194,9 +226,13 @@ void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const 
 }
 EXPORT_SYMBOL_GPL(rig_set_route);
 
-/*
- * Move one end from INIT to RTR. @peer: the end that it is to be connected to. Returns the
- * result of ib_modify_qp().
+/**
+ * rig_to_rtr() - move one end from INIT to RTR
+ * @r: the rig
+ * @e: one of its ends
+ * @peer: the end that it is to be connected to
+ *
+ * Return: the result of ib_modify_qp().
  */
 int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer)
 {
@@ -220,7 +256,13 @@ int rig_to_rtr(struct rig *r, struct rig_end *e, struct rig_end *peer)
 }
 EXPORT_SYMBOL_GPL(rig_to_rtr);
 
-/* Move one end from RTR to RTS. Returns the result of ib_modify_qp(). */
+/**
+ * rig_to_rts() - move one end from RTR to RTS
+ * @r: the rig
+ * @e: one of its ends
+ *
+ * Return: the result of ib_modify_qp().
+ */
 int rig_to_rts(struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_attr attr = {
@@ -240,7 +282,13 @@ int rig_to_rts(struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_to_rts);
 
-/* Change the state of a queue pair, and nothing else. Returns the result of ib_modify_qp(). */
+/**
+ * rig_to() - change the state of a queue pair, and nothing else
+ * @qp: the queue pair
+ * @state: the new state
+ *
+ * Return: the result of ib_modify_qp().
+ */
 int rig_to(struct ib_qp *qp, enum ib_qp_state state)
 {
 	struct ib_qp_attr attr = { .qp_state = state };
@@ -249,7 +297,12 @@ int rig_to(struct ib_qp *qp, enum ib_qp_state state)
 }
 EXPORT_SYMBOL_GPL(rig_to);
 
-/* The state of a queue pair. Returns the state, -1 if it cannot be queried. */
+/**
+ * rig_state() - the state of a queue pair
+ * @qp: the queue pair
+ *
+ * Return: the state, -1 if it cannot be queried.
+ */
 enum ib_qp_state rig_state(struct ib_qp *qp)
 {
 	struct ib_qp_init_attr init;
@@ -261,7 +314,11 @@ enum ib_qp_state rig_state(struct ib_qp *qp)
 }
 EXPORT_SYMBOL_GPL(rig_state);
 
-/* Bring both queue pairs to RTS. @r: rig with queue pairs in RESET. */
+/**
+ * rig_connect() - bring both queue pairs to RTS
+ * @test: the running case
+ * @r: rig with queue pairs in RESET
+ */
 void rig_connect(struct kunit *test, struct rig *r)
 {
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
@@ -273,7 +330,11 @@ void rig_connect(struct kunit *test, struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_connect);
 
-/* Make and connect both queue pairs. @r: from rig_new(). */
+/**
+ * rig_start() - make and connect both queue pairs
+ * @test: the running case
+ * @r: from rig_new()
+ */
 void rig_start(struct kunit *test, struct rig *r)
 {
 	rig_make_qps(test, r);
@@ -281,9 +342,13 @@ void rig_start(struct kunit *test, struct rig *r)
 }
 EXPORT_SYMBOL_GPL(rig_start);
 
-/*
- * Make a rig and connect its ends. @dev_a: device of the first end. @dev_b: device of the
- * second end. Returns the rig, with both queue pairs in RTS.
+/**
+ * rig_up() - make a rig and connect its ends
+ * @test: the running case
+ * @dev_a: device of the first end
+ * @dev_b: device of the second end
+ *
+ * Return: the rig, with both queue pairs in RTS.
  */
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -294,9 +359,13 @@ struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b)
 }
 EXPORT_SYMBOL_GPL(rig_up);
 
-/*
- * Make a connection over which a message went, so that the peer is known. Both ends grant
- * RIG_WARM_ACCESS, to the second end's registered buffer. They give up soon.
+/**
+ * rig_warm() - make a connection over which a message went, so that the peer is known
+ * @test: the running case
+ *
+ * Both ends grant RIG_WARM_ACCESS, to the second end's registered buffer. They give up soon.
+ *
+ * Return: the rig.
  */
 struct rig *rig_warm(struct kunit *test)
 {
@@ -316,9 +385,11 @@ struct rig *rig_warm(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_warm);
 
-/*
- * Let the first end fail: the second makes an illegal access to it. @meanwhile: struct
- * rig_meanwhile, whose err is set, as by the following functions. Any context but NMI.
+/**
+ * rig_fail_us() - let the first end fail: the second makes an illegal access to it
+ * @meanwhile: struct rig_meanwhile, whose err is set to what ib_post_send() returned
+ *
+ * Context: Any but NMI.
  */
 void rig_fail_us(void *meanwhile)
 {
@@ -328,7 +399,12 @@ void rig_fail_us(void *meanwhile)
 }
 EXPORT_SYMBOL_GPL(rig_fail_us);
 
-/* Let the second end fail by itself. */
+/**
+ * rig_fail_peer() - let the second end fail by itself
+ * @meanwhile: struct rig_meanwhile, whose err is set to what ib_post_send() returned
+ *
+ * Context: Any but NMI.
+ */
 void rig_fail_peer(void *meanwhile)
 {
 	struct rig_meanwhile *m = meanwhile;
@@ -341,7 +417,13 @@ void rig_fail_peer(void *meanwhile)
 }
 EXPORT_SYMBOL_GPL(rig_fail_peer);
 
-/* Invalidate the key of the second end's buffer, which rig_register() has registered. */
+/**
+ * rig_invalidate() - invalidate the key of the second end's registered buffer
+ * @meanwhile: struct rig_meanwhile, whose rig has had rig_register() of its second end, and
+ *	whose err is set to what ib_post_send() returned
+ *
+ * Context: Any but NMI.
+ */
 void rig_invalidate(void *meanwhile)
 {
 	struct rig_meanwhile *m = meanwhile;
@@ -354,7 +436,13 @@ void rig_invalidate(void *meanwhile)
 }
 EXPORT_SYMBOL_GPL(rig_invalidate);
 
-/* Move the first end to SQD: the function of @thread. Returns 0. */
+/**
+ * rig_freeze_us() - move the first end to SQD: the function of a thread
+ * @meanwhile: struct rig_meanwhile, whose err is set to what ib_modify_qp() returned
+ *
+ * Context: Process, may sleep.
+ * Return: 0.
+ */
 int rig_freeze_us(void *meanwhile)
 {
 	struct rig_meanwhile *m = meanwhile;
@@ -364,7 +452,12 @@ int rig_freeze_us(void *meanwhile)
 }
 EXPORT_SYMBOL_GPL(rig_freeze_us);
 
-/* Start @thread, and wait until it waits for the poster, which @waits tells, or has ended. */
+/**
+ * rig_wait_for_freezer() - start a thread, and wait until it waits for the poster, or has ended
+ * @meanwhile: struct rig_meanwhile with the thread, whose waits says which of the two
+ *
+ * Context: Process, may sleep.
+ */
 void rig_wait_for_freezer(void *meanwhile)
 {
 	struct rig_meanwhile *m = meanwhile;
@@ -374,9 +467,11 @@ void rig_wait_for_freezer(void *meanwhile)
 }
 EXPORT_SYMBOL_GPL(rig_wait_for_freezer);
 
-/*
- * Make a connected rig on the devices of the test parameter. Returns the rig, with both queue
- * pairs in RTS.
+/**
+ * rig_of_param() - make a connected rig on the devices of the test parameter
+ * @test: the running case
+ *
+ * Return: the rig, with both queue pairs in RTS.
  */
 struct rig *rig_of_param(struct kunit *test)
 {
@@ -386,9 +481,13 @@ struct rig *rig_of_param(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_of_param);
 
-/*
- * Read a counter of an end's port. @name: name of the counter, as in hw_counters/. Returns the
- * current value, which the driver is asked for.
+/**
+ * rig_counter() - read a counter of an end's port
+ * @test: the running case
+ * @e: the end
+ * @name: name of the counter, as in hw_counters/
+ *
+ * Return: the current value, which the driver is asked for.
  */
 u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 {
@@ -408,9 +507,13 @@ u64 rig_counter(struct kunit *test, struct rig_end *e, const char *name)
 }
 EXPORT_SYMBOL_GPL(rig_counter);
 
-/*
- * An SGE for a part of an end's buffer, with the local key. @offset: bytes from the start of
- * the buffer. @len: bytes.
+/**
+ * rig_sge() - an SGE for a part of an end's buffer, with the local key
+ * @e: the end
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: the SGE.
  */
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 {
@@ -422,9 +525,14 @@ struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_sge);
 
-/*
- * Post a receive into an end's buffer. @offset: bytes from the start of the buffer. @len:
- * bytes. Returns the result of ib_post_recv().
+/**
+ * rig_recv() - post a receive into an end's buffer
+ * @e: the end
+ * @id: wr_id
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: the result of ib_post_recv().
  */
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
@@ -437,7 +545,13 @@ int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_recv);
 
-/* Fill in a signaled SEND, which the case may change. */
+/**
+ * rig_send_wr() - fill in a signaled SEND, which the case may change
+ * @wr: filled in
+ * @id: wr_id
+ * @sge: the SGEs
+ * @num: number of SGEs
+ */
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 {
 	memset(wr, 0, sizeof(*wr));
@@ -449,9 +563,14 @@ void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num)
 }
 EXPORT_SYMBOL_GPL(rig_send_wr);
 
-/*
- * Post a signaled SEND from an end's buffer. @offset: bytes from the start of the buffer. @len:
- * bytes. Returns the result of ib_post_send().
+/**
+ * rig_send() - post a signaled SEND from an end's buffer
+ * @e: the end
+ * @id: wr_id
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: the result of ib_post_send().
  */
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 {
@@ -463,10 +582,17 @@ int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_send);
 
-/*
- * Post a signaled RDMA operation. @offset: bytes from the start of the local buffer. @len:
- * bytes. @remote: address at the peer. @rkey: key for @remote. Returns the result of
- * ib_post_send().
+/**
+ * rig_rdma() - post a signaled RDMA operation
+ * @e: the end
+ * @op: opcode
+ * @id: wr_id
+ * @offset: bytes from the start of the local buffer
+ * @len: bytes
+ * @remote: address at the peer
+ * @rkey: key for @remote
+ *
+ * Return: the result of ib_post_send().
  */
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey)
@@ -482,10 +608,15 @@ int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 }
 EXPORT_SYMBOL_GPL(rig_rdma);
 
-/*
- * Post a signaled atomic operation. @offset: where the original value goes, in bytes from the
- * start of the buffer. @target: &struct ib_atomic_wr with address, key and operands. Returns
- * the result of ib_post_send().
+/**
+ * rig_atomic() - post a signaled atomic operation
+ * @e: the end
+ * @op: opcode
+ * @id: wr_id
+ * @offset: where the original value goes, in bytes from the start of the buffer
+ * @target: &struct ib_atomic_wr with address, key and operands
+ *
+ * Return: the result of ib_post_send().
  */
 int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	       const struct ib_atomic_wr *target)
@@ -499,7 +630,13 @@ int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 }
 EXPORT_SYMBOL_GPL(rig_atomic);
 
-/* Allocate an MR for fast registration of an end's buffer. @pd: PD of the MR. */
+/**
+ * rig_mr() - allocate an MR for fast registration of an end's buffer
+ * @test: the running case
+ * @pd: PD of the MR
+ *
+ * Return: the MR.
+ */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
 	return KVT_OWN(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1),
@@ -507,9 +644,14 @@ struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 }
 EXPORT_SYMBOL_GPL(rig_mr);
 
-/*
- * Map a part of the buffer into a region. @offset: bytes from the start of the buffer. @len:
- * bytes. Returns 1 if all of it was mapped.
+/**
+ * rig_map() - map a part of the buffer into a region
+ * @e: the end
+ * @mr: the region
+ * @offset: bytes from the start of the buffer
+ * @len: bytes
+ *
+ * Return: 1 if all of it was mapped.
  */
 int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 {
@@ -522,9 +664,14 @@ int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
 }
 EXPORT_SYMBOL_GPL(rig_map);
 
-/*
- * Post a signaled REG_MR. @mr: a region that is mapped. @access: IB_ACCESS_*. Returns the
- * result of ib_post_send().
+/**
+ * rig_post_reg() - post a signaled REG_MR
+ * @e: the end
+ * @mr: a region that is mapped
+ * @id: wr_id
+ * @access: IB_ACCESS_*
+ *
+ * Return: the result of ib_post_send().
  */
 int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 {
@@ -543,9 +690,11 @@ int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
 }
 EXPORT_SYMBOL_GPL(rig_post_reg);
 
-/*
- * Register the end's whole buffer as its region. @e: end of a connected rig. @access:
- * IB_ACCESS_*.
+/**
+ * rig_register() - register the end's whole buffer as its region
+ * @test: the running case
+ * @e: end of a connected rig
+ * @access: IB_ACCESS_*
  */
 void rig_register(struct kunit *test, struct rig_end *e, int access)
 {
@@ -559,9 +708,12 @@ void rig_register(struct kunit *test, struct rig_end *e, int access)
 }
 EXPORT_SYMBOL_GPL(rig_register);
 
-/*
- * Wait for the next completion. @cq: CQ that nobody else polls. Returns true if there was one
- * in time.
+/**
+ * rig_poll() - wait for the next completion
+ * @cq: CQ that nobody else polls
+ * @wc: filled in
+ *
+ * Return: true if there was one in time.
  */
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 {
@@ -569,9 +721,11 @@ bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 }
 EXPORT_SYMBOL_GPL(rig_poll);
 
-/*
- * Check that a CQ has no completion. @cq: CQ that nobody else polls. Returns true if it has
- * none.
+/**
+ * rig_empty() - check that a CQ has no completion
+ * @cq: CQ that nobody else polls
+ *
+ * Return: true if it has none.
  */
 bool rig_empty(struct ib_cq *cq)
 {
@@ -581,9 +735,11 @@ bool rig_empty(struct ib_cq *cq)
 }
 EXPORT_SYMBOL_GPL(rig_empty);
 
-/*
- * Expect that a queue pair raised exactly one event. @e: end whose queue pair raises no further
- * events.
+/**
+ * rig_expect_event() - expect that a queue pair raised exactly one event
+ * @test: the running case
+ * @e: end whose queue pair raises no further events
+ * @want: the event
  */
 void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want)
 {
@@ -593,9 +749,10 @@ void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type 
 }
 EXPORT_SYMBOL_GPL(rig_expect_event);
 
-/*
- * Expect that a queue pair raised no further event. @e: end whose queue pair raises no further
- * events.
+/**
+ * rig_expect_no_event() - expect that a queue pair raised no further event
+ * @test: the running case
+ * @e: end whose queue pair raises no further events
  */
 void rig_expect_no_event(struct kunit *test, struct rig_end *e)
 {
@@ -605,10 +762,14 @@ void rig_expect_no_event(struct kunit *test, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_expect_no_event);
 
-/*
- * Wait until a counter has reached a value. @name: name of the counter, as in hw_counters/.
- * @value: the value, which the counter may exceed. Returns true if the counter reached it in
- * time.
+/**
+ * rig_counts_to() - wait until a counter has reached a value
+ * @test: the running case
+ * @e: the end
+ * @name: name of the counter, as in hw_counters/
+ * @value: the value, which the counter may exceed
+ *
+ * Return: true if the counter reached it in time.
  */
 bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 value)
 {
@@ -621,7 +782,12 @@ static u8 rig_byte(size_t i, u32 seed)
 	return (i * 167 + (i >> 8) * 13 + seed * 31) ^ seed;
 }
 
-/* Fill memory with a pattern. @len: bytes. @seed: which pattern. */
+/**
+ * rig_fill() - fill memory with a pattern
+ * @buf: the memory
+ * @len: bytes
+ * @seed: which pattern
+ */
 void rig_fill(u8 *buf, size_t len, u32 seed)
 {
 	size_t i;
@@ -631,9 +797,13 @@ void rig_fill(u8 *buf, size_t len, u32 seed)
 }
 EXPORT_SYMBOL_GPL(rig_fill);
 
-/*
- * Check that memory holds a pattern. @len: bytes. @seed: which pattern. Returns true if all
- * bytes are those of the pattern.
+/**
+ * rig_filled() - check that memory holds a pattern
+ * @buf: the memory
+ * @len: bytes
+ * @seed: which pattern
+ *
+ * Return: true if all bytes are those of the pattern.
  */
 bool rig_filled(const u8 *buf, size_t len, u32 seed)
 {
@@ -646,9 +816,13 @@ bool rig_filled(const u8 *buf, size_t len, u32 seed)
 }
 EXPORT_SYMBOL_GPL(rig_filled);
 
-/*
- * Check that all bytes of memory have one value. @len: bytes. Returns true if all bytes are
- * @value.
+/**
+ * rig_all() - check that all bytes of memory have one value
+ * @buf: the memory
+ * @len: bytes
+ * @value: the value
+ *
+ * Return: true if all bytes are @value.
  */
 bool rig_all(const u8 *buf, size_t len, u8 value)
 {

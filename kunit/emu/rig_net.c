@@ -103,9 +103,12 @@ static void rig_device_make(struct kunit *test, const char *name, u32 ports)
 	}
 }
 
-/*
- * Make a device that is removed when the case ends. @netdevs: for RoCE: network device of each
- * port, separated by commas; NULL for InfiniBand.
+/**
+ * rig_device() - make a device that is removed when the case ends
+ * @test: the running case
+ * @name: name of the device
+ * @ports: number of ports
+ * @netdevs: for RoCE: network device of each port, separated by commas; NULL for InfiniBand
  */
 void rig_device(struct kunit *test, const char *name, u32 ports, const char *netdevs)
 {
@@ -121,9 +124,11 @@ void rig_device(struct kunit *test, const char *name, u32 ports, const char *net
 }
 EXPORT_SYMBOL_GPL(rig_device);
 
-/*
- * Make a device below a PCI function. @pci: address of the PCI function that is the device's
- * parent.
+/**
+ * rig_device_at() - make a device below a PCI function
+ * @test: the running case, at whose end the device is removed
+ * @name: name of the device
+ * @pci: address of the PCI function that is the device's parent
  */
 void rig_device_at(struct kunit *test, const char *name, const char *pci)
 {
@@ -133,9 +138,14 @@ void rig_device_at(struct kunit *test, const char *name, const char *pci)
 }
 EXPORT_SYMBOL_GPL(rig_device_at);
 
-/*
- * Write a setting of a port in configfs, as an administrator does. @name: device in configfs.
- * @port: port number. Returns 0, or what kvt_write_file() returned.
+/**
+ * rig_port_write() - write a setting of a port in configfs, as an administrator does
+ * @name: device in configfs
+ * @port: port number
+ * @file: name of the setting
+ * @text: the value
+ *
+ * Return: 0, or what kvt_write_file() returned.
  */
 int rig_port_write(const char *name, u32 port, const char *file, const char *text)
 {
@@ -181,10 +191,14 @@ static bool rig_find_gid(struct rig_end *e,
 	return e->gid_index >= 0;
 }
 
-/*
- * Give an end that has no GID the first one of some kind. @is: tells whether a GID is of the
- * kind. @kind: for @is. Waits for it: GIDs follow the addresses of a network device with a
- * delay.
+/**
+ * rig_wait_gid() - give an end that has no GID the first one of some kind
+ * @test: the running case
+ * @e: the end
+ * @is: tells whether a GID is of the kind
+ * @kind: for @is
+ *
+ * Waits for it: GIDs follow the addresses of a network device with a delay.
  */
 void rig_wait_gid(struct kunit *test, struct rig_end *e,
 		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind)
@@ -209,9 +223,12 @@ static void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name
 	rig_end_up(test, e, name, 1);
 }
 
-/*
- * Set up two ends of a network, without queue pairs. Returns the rig, set up for RC; the case
- * may change its attributes.
+/**
+ * rig_net_new() - set up two ends of a network, without queue pairs
+ * @test: the running case
+ * @net: the network
+ *
+ * Return: the rig, set up for RC; the case may change its attributes.
  */
 struct rig *rig_net_new(struct kunit *test, const struct rig_net *net)
 {
@@ -233,9 +250,11 @@ struct rig *rig_net_new(struct kunit *test, const struct rig_net *net)
 }
 EXPORT_SYMBOL_GPL(rig_net_new);
 
-/*
- * Make a UD queue pair and move it to RTS. @r: the rig, with the QP's attributes; the type is
- * changed to UD. @e: the end that gets the QP.
+/**
+ * rig_make_ud() - make a UD queue pair and move it to RTS
+ * @test: the running case
+ * @r: the rig, with the QP's attributes; the type is changed to UD
+ * @e: the end that gets the QP
  */
 void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e)
 {
@@ -249,9 +268,11 @@ void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e)
 }
 EXPORT_SYMBOL_GPL(rig_make_ud);
 
-/*
- * Set up two UD queue pairs on the network of the case's parameter. Returns the rig, with both
- * QPs in RTS.
+/**
+ * rig_ud_of_param() - set up two UD queue pairs on the network of the case's parameter
+ * @test: the running case, whose parameter is a struct rig_net
+ *
+ * Return: the rig, with both QPs in RTS.
  */
 struct rig *rig_ud_of_param(struct kunit *test)
 {
@@ -263,9 +284,13 @@ struct rig *rig_ud_of_param(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(rig_ud_of_param);
 
-/*
- * Set up two UD queue pairs on InfiniBand. @dev_a: device of the first end. @dev_b: device of
- * the second end. Returns the rig, with both QPs in RTS.
+/**
+ * rig_ud() - set up two UD queue pairs on InfiniBand
+ * @test: the running case
+ * @dev_a: device of the first end
+ * @dev_b: device of the second end
+ *
+ * Return: the rig, with both QPs in RTS.
  */
 struct rig *rig_ud(struct kunit *test, const char *dev_a, const char *dev_b)
 {
@@ -277,9 +302,11 @@ struct rig *rig_ud(struct kunit *test, const char *dev_a, const char *dev_b)
 }
 EXPORT_SYMBOL_GPL(rig_ud);
 
-/*
- * Fill in the address of an end, with distinct values in all fields. @attr: the address vector
- * to fill in. @from: the end that sends. @to: the end that receives.
+/**
+ * rig_ah_attr() - fill in the address of an end, with distinct values in all fields
+ * @attr: the address vector to fill in
+ * @from: the end that sends
+ * @to: the end that receives
  */
 void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from, const struct rig_end *to)
 {
@@ -292,7 +319,14 @@ void rig_ah_attr(struct rdma_ah_attr *attr, const struct rig_end *from, const st
 }
 EXPORT_SYMBOL_GPL(rig_ah_attr);
 
-/* Create an address handle for an end. @from: the end that sends. @to: the end that receives. */
+/**
+ * rig_ah() - create an address handle for an end
+ * @test: the running case, at whose end the AH is destroyed if rig_ah_put() was not called
+ * @from: the end that sends
+ * @to: the end that receives
+ *
+ * Return: the handle.
+ */
 struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from, struct rig_end *to)
 {
 	struct rdma_ah_attr attr;
@@ -302,17 +336,25 @@ struct ib_ah *rig_ah(struct kunit *test, struct rig_end *from, struct rig_end *t
 }
 EXPORT_SYMBOL_GPL(rig_ah);
 
-/* Destroy an AH of rig_ah() before the case ends. */
+/**
+ * rig_ah_put() - destroy an AH of rig_ah() before the case ends
+ * @test: the running case
+ * @ah: the address handle
+ */
 void rig_ah_put(struct kunit *test, struct ib_ah *ah)
 {
 	kunit_release_action(test, kvt_end_ah, ah);
 }
 EXPORT_SYMBOL_GPL(rig_ah_put);
 
-/*
- * Fill in a signaled SEND to the queue pair of an end. @wr: the WR to fill in; the case may
- * change it afterwards. @sge: what to send. @num: entries of @sge. @ah: address handle for @to.
- * @to: the end that receives.
+/**
+ * rig_ud_wr() - fill in a signaled SEND to the queue pair of an end
+ * @wr: the WR to fill in; the case may change it afterwards
+ * @id: wr_id
+ * @sge: what to send
+ * @num: entries of @sge
+ * @ah: address handle for @to
+ * @to: the end that receives
  */
 void rig_ud_wr(struct ib_ud_wr *wr, u64 id, struct ib_sge *sge, int num,
 	       struct ib_ah *ah, struct rig_end *to)
@@ -325,10 +367,16 @@ void rig_ud_wr(struct ib_ud_wr *wr, u64 id, struct ib_sge *sge, int num,
 }
 EXPORT_SYMBOL_GPL(rig_ud_wr);
 
-/*
- * Send a part of an end's buffer to another end. @from: the end that sends. @ah: address handle
- * for @to. @to: the end that receives. @offset: offset of the data in the buffer of @from.
- * @len: bytes. Returns as ib_post_send().
+/**
+ * rig_ud_send() - send a part of an end's buffer to another end
+ * @from: the end that sends
+ * @ah: address handle for @to
+ * @to: the end that receives
+ * @id: wr_id
+ * @offset: offset of the data in the buffer of @from
+ * @len: bytes
+ *
+ * Return: as ib_post_send().
  */
 int rig_ud_send(struct rig_end *from, struct ib_ah *ah, struct rig_end *to,
 		u64 id, size_t offset, u32 len)

@@ -6,25 +6,42 @@
 #include "emu/window.h"
 #include "lib/objects.h"
 
-/* Make a window, freed with the case. @pd: PD of the window. @type: type of the window. */
+/**
+ * win_new() - make a window, freed with the case
+ * @test: the running case, which fails if the window cannot be allocated
+ * @pd: PD of the window
+ * @type: type of the window
+ *
+ * Return: the window.
+ */
 struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd, enum ib_mw_type type)
 {
 	return KVT_OWN(test, ib_alloc_mw(pd, type), kvt_end_mw);
 }
 EXPORT_SYMBOL_GPL(win_new);
 
-/* Free a window now. @mw: a window made by win_new(). */
+/**
+ * win_free() - free a window now
+ * @test: the case
+ * @mw: a window made by win_new()
+ */
 void win_free(struct kunit *test, struct ib_mw *mw)
 {
 	kunit_release_action(test, kvt_end_mw, mw);
 }
 EXPORT_SYMBOL_GPL(win_free);
 
-/*
- * Post the binding of a window of either type. @e: end whose QP is used. @mr: region to bind it
- * to, or NULL. @at: first byte of the window, counted from the start of @mr. @len: bytes.
- * @access: rights of peers, IB_ACCESS_*. @id: work request ID. Returns as ib_post_send(); on
- * success, @mw->rkey is the new key.
+/**
+ * win_bind() - post the binding of a window of either type
+ * @e: end whose QP is used
+ * @mw: the window
+ * @mr: region to bind it to, or NULL
+ * @at: first byte of the window, counted from the start of @mr
+ * @len: bytes
+ * @access: rights of peers, IB_ACCESS_*
+ * @id: work request ID
+ *
+ * Return: as ib_post_send(); on success, @mw->rkey is the new key.
  */
 int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 	     u64 len, int access, u64 id)
@@ -60,9 +77,13 @@ int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 }
 EXPORT_SYMBOL_GPL(win_bind);
 
-/*
- * Post the invalidation of a key. @e: end whose QP is used. @id: work request ID. Returns as
- * ib_post_send().
+/**
+ * win_inv() - post the invalidation of a key
+ * @e: end whose QP is used
+ * @key: the key
+ * @id: work request ID
+ *
+ * Return: as ib_post_send().
  */
 int win_inv(struct rig_end *e, u32 key, u64 id)
 {

@@ -21,9 +21,12 @@ static int count_held(const struct sweep *s)
 	return mock_live(s->m) + (s->v->held ? s->v->held(s->arg) : 0);
 }
 
-/*
- * Set up a sweep, and count objects before the first call. @s: the sweep, which is filled in.
- * @m: the device whose objects are counted. @arg: argument for @v.
+/**
+ * sweep_init() - set up a sweep, and count objects before the first call
+ * @s: the sweep, which is filled in
+ * @m: the device whose objects are counted
+ * @v: the call
+ * @arg: argument for @v
  */
 void sweep_init(struct sweep *s, struct mock *m, const struct victim *v, void *arg)
 {
@@ -70,10 +73,14 @@ static enum sweep_verdict make_once(struct sweep *s)
 	return SWEEP_GOOD;
 }
 
-/*
- * Make each allocation of a call fail in turn. The call may succeed although an allocation
- * failed; then it is undone, as it is after the last round, in which no allocation fails.
- * Returns what is wrong with the call.
+/**
+ * sweep_make() - make each allocation of a call fail in turn
+ * @s: the sweep
+ *
+ * The call may succeed although an allocation failed; then it is undone, as it is after the
+ * last round, in which no allocation fails.
+ *
+ * Return: what is wrong with the call.
  */
 enum sweep_verdict sweep_make(struct sweep *s)
 {
@@ -117,10 +124,14 @@ static enum sweep_verdict unmake_quietly(struct sweep *s)
 	return s->hit ? SWEEP_UNDO_ASKS : SWEEP_GOOD;
 }
 
-/*
- * Make each allocation of undoing a call fail in turn. Undoing has no way to report an error,
- * so it must work without memory. No allocation of the call itself fails. Returns what is wrong
- * with the call, or with undoing it.
+/**
+ * sweep_unmake() - make each allocation of undoing a call fail in turn
+ * @s: the sweep
+ *
+ * Undoing has no way to report an error, so it must work without memory. No allocation of
+ * the call itself fails.
+ *
+ * Return: what is wrong with the call, or with undoing it.
  */
 enum sweep_verdict sweep_unmake(struct sweep *s)
 {
@@ -164,9 +175,12 @@ static void must_be_good(struct kunit *test, const struct sweep *s, const char *
 			    verdicts[verdict]);
 }
 
-/*
- * Check a call whose undoing has each allocation fail in turn. @m: the device whose objects are
- * counted. @arg: argument for @v.
+/**
+ * sweep_undo() - check a call whose undoing has each allocation fail in turn
+ * @test: the running case, which is aborted if something is wrong
+ * @m: the device whose objects are counted
+ * @v: the call
+ * @arg: argument for @v
  */
 void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v, void *arg)
 {
@@ -178,10 +192,14 @@ void sweep_undo(struct kunit *test, struct mock *m, const struct victim *v, void
 }
 EXPORT_SYMBOL_GPL(sweep_undo);
 
-/*
- * Check a call with each allocation failing in turn. @m: the device whose objects are counted.
- * @arg: argument for @v. Then does the same for undoing the call, unless the victim says
- * %UNDO_MAKES.
+/**
+ * sweep() - check a call with each allocation failing in turn
+ * @test: the running case, which is aborted if something is wrong
+ * @m: the device whose objects are counted
+ * @v: the call
+ * @arg: argument for @v
+ *
+ * Then does the same for undoing the call, unless the victim says %UNDO_MAKES.
  */
 void sweep(struct kunit *test, struct mock *m, const struct victim *v, void *arg)
 {
@@ -198,11 +216,14 @@ EXPORT_SYMBOL_GPL(sweep);
 
 static const char * const quiet_passes[] = { "unseen", "watched" };
 
-/*
- * Run a case twice, and watch its calls for allocations the second time. @prev: the previous
- * pass, or NULL. @desc: where the name of the pass is stored. KASAN may allocate memory the
- * first time that it sees a call chain free something. Returns the pass, or NULL after the last
- * one.
+/**
+ * quiet_gen_params() - run a case twice, and watch its calls for allocations the second time
+ * @prev: the previous pass, or NULL
+ * @desc: where the name of the pass is stored
+ *
+ * KASAN may allocate memory the first time that it sees a call chain free something.
+ *
+ * Return: the pass, or NULL after the last one.
  */
 const void *quiet_gen_params(const void *prev, char *desc)
 {
@@ -220,7 +241,10 @@ static bool is_watched(const struct kunit *test)
 	return test->param_value != &quiet_passes[0];
 }
 
-/* Make the next allocation fail, in the second pass. */
+/**
+ * quiet_begin() - make the next allocation fail, in the second pass
+ * @test: the running case
+ */
 void quiet_begin(struct kunit *test)
 {
 	if (is_watched(test))
@@ -228,9 +252,10 @@ void quiet_begin(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(quiet_begin);
 
-/*
- * Check that there was no allocation since quiet_begin(). @call: name of the call, for the
- * message.
+/**
+ * quiet_end() - check that there was no allocation since quiet_begin()
+ * @test: the running case
+ * @call: name of the call, for the message
  */
 void quiet_end(struct kunit *test, const char *call)
 {

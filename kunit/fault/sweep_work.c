@@ -94,7 +94,10 @@ static void unhook(void *unused)
 	tracepoint_synchronize_unregister();
 }
 
-/* Allow work_fail_nth() until the end of the case. */
+/**
+ * work_fail_begin() - allow work_fail_nth() until the end of the case
+ * @test: the running case
+ */
 void work_fail_begin(struct kunit *test)
 {
 	struct tracepoint *tp;
@@ -110,9 +113,10 @@ void work_fail_begin(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(work_fail_begin);
 
-/*
- * Let an allocation fail in the next work item that runs a function. @n: which of the work
- * item's allocations, from 1.
+/**
+ * work_fail_nth() - let an allocation fail in the next work item that runs a function
+ * @function: name of the function
+ * @n: which of the work item's allocations, from 1
  */
 void work_fail_nth(const char *function, unsigned int n)
 {
@@ -127,9 +131,11 @@ void work_fail_nth(const char *function, unsigned int n)
 	spin_unlock_irqrestore(&armed.lock, flags);
 }
 
-/*
- * Wait until the work item has ended, if it has started. @hit: set to whether the allocation
- * did fail. Returns whether the work item has run.
+/**
+ * work_failed_nth() - wait until the work item has ended, if it has started
+ * @hit: set to whether the allocation did fail
+ *
+ * Return: whether the work item has run.
  */
 bool work_failed_nth(bool *hit)
 {

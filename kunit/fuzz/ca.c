@@ -138,10 +138,12 @@ static void ended(struct x_ca_handle *h, struct x_ca_req *q)
 		obj->id = q->what == X_CA_OPEN ? q->req.handle : q->req.object;
 }
 
-/*
- * Count the objects of open CAs on the thread's own device. @own: the thread's own device and
- * CAs. @known: set to false if requests are pending, which makes the count uncertain. Returns
- * the number of objects.
+/**
+ * x_ca_objects() - count the objects of open CAs on the thread's own device
+ * @own: the thread's own device and CAs
+ * @known: set to false if requests are pending, which makes the count uncertain
+ *
+ * Return: number of objects.
  */
 int x_ca_objects(const struct x_own *own, bool *known)
 {
@@ -428,9 +430,10 @@ static void begin_some(struct x_world *w)
 	}
 }
 
-/*
- * Prepare for the unregistration of the thread's device. @some: leave open objects to the core
- * and submit requests, instead of closing everything.
+/**
+ * x_ca_leave() - prepare for the unregistration of the thread's device
+ * @w: the world
+ * @some: leave open objects to the core and submit requests, instead of closing everything
  */
 void x_ca_leave(struct x_world *w, bool some)
 {
@@ -445,9 +448,13 @@ void x_ca_leave(struct x_world *w, bool some)
 		close_all(w, X_CA_OWN);
 }
 
-/*
- * Check, after unregistration, that all requests have ended as they should. Forgets the handles
- * that were open on the device, and marks its open file as gone. Returns %X_DONE or %X_FAILED.
+/**
+ * x_ca_gone() - check, after unregistration, that all requests have ended as they should
+ * @w: the world
+ *
+ * Forgets the handles that were open on the device, and marks its open file as gone.
+ *
+ * Return: %X_DONE or %X_FAILED.
  */
 enum x_verdict x_ca_gone(struct x_world *w)
 {
@@ -607,7 +614,10 @@ static void close_waited(struct x_world *w, int dev)
 	}
 }
 
-/* Close all CAs and files, and give back the PDs that are lent. */
+/**
+ * x_end_ca() - close all CAs and files, and give back the PDs that are lent
+ * @w: the world
+ */
 void x_end_ca(struct x_world *w)
 {
 	int i;

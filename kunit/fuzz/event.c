@@ -105,9 +105,11 @@ static enum x_verdict check_qp(struct x_world *w, int slot, u64 end)
 	return X_DONE;
 }
 
-/*
- * Wait for the events that the model expects, and compare. @w: the world, whose completions
- * have all come. Returns %X_DONE or %X_FAILED.
+/**
+ * x_check_events() - wait for the events that the model expects, and compare
+ * @w: the world, whose completions have all come
+ *
+ * Return: %X_DONE or %X_FAILED.
  */
 enum x_verdict x_check_events(struct x_world *w)
 {

@@ -94,9 +94,12 @@ static const struct x_kind_of_op kinds[] = {
 	{ "overrun", 3, 3, x_overrun },
 };
 
-/*
- * Note why a world failed. @format: the reason; ignored if there is one already. Returns
- * %X_FAILED.
+/**
+ * x_fail() - note why a world failed
+ * @w: the world
+ * @format: the reason; ignored if there is one already
+ *
+ * Return: %X_FAILED.
  */
 enum x_verdict x_fail(struct x_world *w, const char *format, ...)
 {
@@ -110,9 +113,14 @@ enum x_verdict x_fail(struct x_world *w, const char *format, ...)
 	return X_FAILED;
 }
 
-/*
- * Compare a value with what the model expects. @want: expected value. @got: value that was
- * seen. Returns %X_DONE or %X_FAILED.
+/**
+ * x_want() - compare a value with what the model expects
+ * @w: the world
+ * @what: name of the value
+ * @want: expected value
+ * @got: value that was seen
+ *
+ * Return: %X_DONE or %X_FAILED.
  */
 enum x_verdict x_want(struct x_world *w, const char *what, long want, long got)
 {
@@ -140,7 +148,13 @@ static u32 total_weight(void)
 	return sum;
 }
 
-/* Draw an operation. @seed: seed of the run. @number: number of the operation in the thread. */
+/**
+ * x_draw() - draw an operation
+ * @op: filled in
+ * @seed: seed of the run
+ * @thread: number of the thread
+ * @number: number of the operation in the thread
+ */
 void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number)
 {
 	u64 bits = mix(mix((u64)seed << 32 | thread) + number);
@@ -156,9 +170,12 @@ void x_draw(struct x_op *op, u32 seed, u32 thread, u32 number)
 	op->r = bits >> 32;
 }
 
-/*
- * Perform an operation, and compare the results with the model. Returns whether it was done,
- * skipped, or failed; &x_world.why says why it failed.
+/**
+ * x_run_op() - perform an operation, and compare the results with the model
+ * @w: the world
+ * @op: the operation
+ *
+ * Return: whether it was done, skipped, or failed; &x_world.why says why it failed.
  */
 enum x_verdict x_run_op(struct x_world *w, const struct x_op *op)
 {

@@ -27,9 +27,10 @@ static void end_netdevs(void *arg)
 	x_roce_end(arg);
 }
 
-/*
- * Prepare a thread's own device. @w: the thread's world; its mock and network devices live as
- * long as the case.
+/**
+ * x_own_new() - prepare a thread's own device
+ * @test: the running case
+ * @w: the thread's world; its mock and network devices live as long as the case
  */
 void x_own_new(struct kunit *test, struct x_world *w)
 {
@@ -42,7 +43,10 @@ void x_own_new(struct kunit *test, struct x_world *w)
 	kvt_defer(test, end_netdevs, own);
 }
 
-/* Clear the model for a new world. @w: the world; no objects of the world before it are left. */
+/**
+ * x_own_begin() - clear the model for a new world
+ * @w: the world; no objects of the world before it are left
+ */
 void x_own_begin(struct x_world *w)
 {
 	struct x_own *own = w->own;
@@ -548,9 +552,10 @@ enum x_verdict x_modify(struct x_world *w, const struct x_op *op)
 	}
 }
 
-/*
- * Free the thread's objects before its device goes. @some: leave some channel adapters open and
- * requests pending.
+/**
+ * x_own_leave() - free the thread's objects before its device goes
+ * @w: the world
+ * @some: leave some channel adapters open and requests pending
  */
 void x_own_leave(struct x_world *w, bool some)
 {

@@ -57,7 +57,11 @@ static struct net_device *new_netdev(void)
 	return ndev;
 }
 
-/* Make the network devices of a thread. @own: state of the thread's own device. */
+/**
+ * x_roce_new() - make the network devices of a thread
+ * @test: the running case
+ * @own: state of the thread's own device
+ */
 void x_roce_new(struct kunit *test, struct x_own *own)
 {
 	int i;
@@ -84,7 +88,10 @@ static void end_netdev(struct net_device *ndev, int fresh)
 	__module_get(THIS_MODULE);
 }
 
-/* Free the network devices of a thread. @own: state of the thread's own device. */
+/**
+ * x_roce_end() - free the network devices of a thread
+ * @own: state of the thread's own device
+ */
 void x_roce_end(struct x_own *own)
 {
 	int i;
@@ -258,9 +265,11 @@ static enum x_verdict check_place(struct x_world *w, const struct x_av *av)
 	return x_want(w, "a place that is kept", -ENODATA, PTR_ERR_OR_ZERO(now));
 }
 
-/*
- * Compare the ports of the thread's device to the model. @w: the world; the device is
- * registered. Returns %X_DONE or %X_FAILED.
+/**
+ * x_roce_check() - compare the ports of the thread's device to the model
+ * @w: the world; the device is registered
+ *
+ * Return: %X_DONE or %X_FAILED.
  */
 enum x_verdict x_roce_check(struct x_world *w)
 {
@@ -312,9 +321,10 @@ static int bind_port(struct x_own *own, u32 port, int slot)
 	return 0;
 }
 
-/*
- * Set the network devices of the ports before registration. @r: random bits that choose the
- * network devices.
+/**
+ * x_roce_prepare() - set the network devices of the ports before registration
+ * @w: the world
+ * @r: random bits that choose the network devices
  */
 void x_roce_prepare(struct x_world *w, u32 r)
 {
@@ -600,7 +610,10 @@ enum x_verdict x_av(struct x_world *w, const struct x_op *op)
 	return verdict == X_FAILED ? verdict : x_roce_check(w) ?: verdict;
 }
 
-/* Drop address vectors and addresses before the thread's device goes. */
+/**
+ * x_roce_leave() - drop address vectors and addresses before the thread's device goes
+ * @w: the world
+ */
 void x_roce_leave(struct x_world *w)
 {
 	struct x_own *own = w->own;
@@ -625,9 +638,9 @@ static int references(const struct net_device *ndev, int want)
 	return netdev_refcnt_read(ndev);
 }
 
-/*
- * Note the references on the network devices when a world begins. @own: state of the thread's
- * own device, which is not there at this time.
+/**
+ * x_roce_begin() - note the references on the network devices when a world begins
+ * @own: state of the thread's own device, which is not there at this time
  */
 void x_roce_begin(struct x_own *own)
 {
@@ -640,9 +653,11 @@ void x_roce_begin(struct x_own *own)
 	}
 }
 
-/*
- * Check that nothing holds the network devices once the device is gone. Returns %X_DONE or
- * %X_FAILED.
+/**
+ * x_roce_gone() - check that nothing holds the network devices once the device is gone
+ * @w: the world
+ *
+ * Return: %X_DONE or %X_FAILED.
  */
 enum x_verdict x_roce_gone(struct x_world *w)
 {

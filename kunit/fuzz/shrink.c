@@ -33,10 +33,15 @@
 
 /* --- running a sequence --- */
 
-/*
- * Runs a sequence once. @thread: number of the thread as which it is run. Returns the index of
- * the operation that failed, @nr if x_end_world() failed, or -1. x_search.seen says how it
- * failed.
+/**
+ * x_run_as() - runs a sequence once
+ * @run: the run
+ * @thread: number of the thread as which it is run
+ * @ops: the sequence
+ * @nr: its length
+ *
+ * Return: the index of the operation that failed, @nr if x_end_world() failed, or -1.
+ * x_search.seen says how it failed.
  */
 int x_run_as(struct x_run *run, u32 thread, const struct x_op *ops, u32 nr)
 {
@@ -330,11 +335,16 @@ static void confirm(struct x_run *run)
 	s->confirmed = fails(run, s->ops, s->nr) >= 0;
 }
 
-/*
- * Shortens a sequence that fails. @run: the run, with the sequence in x_search.ops. @thread:
- * number of the thread that failed. @first: number of the first operation of the other threads,
- * if noise is needed. @why: how the thread failed. Returns true if the failure occurred again,
- * and x_search.ops is a short sequence that failed so; false if it did not.
+/**
+ * x_shorten() - shortens a sequence that fails
+ * @test: the running case
+ * @run: the run, with the sequence in x_search.ops
+ * @thread: number of the thread that failed
+ * @first: number of the first operation of the other threads, if noise is needed
+ * @why: how the thread failed
+ *
+ * Return: true if the failure occurred again, and x_search.ops is a short sequence that
+ * failed so; false if it did not.
  */
 bool x_shorten(struct kunit *test, struct x_run *run, u32 thread, u32 first, const char *why)
 {
@@ -352,9 +362,13 @@ bool x_shorten(struct kunit *test, struct x_run *run, u32 thread, u32 first, con
 	return found;
 }
 
-/*
- * Looks for a short sequence that fails as a thread did. @run: the run of the thread, which has
- * ended. Returns as x_shorten().
+/**
+ * x_find_short() - looks for a short sequence that fails as a thread did
+ * @test: the running case
+ * @run: the run of the thread, which has ended
+ * @f: the thread's failure
+ *
+ * Return: as x_shorten().
  */
 bool x_find_short(struct kunit *test, struct x_run *run, const struct x_failure *f)
 {
@@ -396,7 +410,11 @@ static void print_arguments(struct kunit *test, const struct x_run *run)
 	kunit_info(test, "replay with: --thread %u%s%s", s->thread, noise, lie);
 }
 
-/* Prints how to replay the sequence. @run: the run, after x_find_short(). */
+/**
+ * x_print_sequence() - prints how to replay the sequence
+ * @test: the running case
+ * @run: the run, after x_find_short()
+ */
 void x_print_sequence(struct kunit *test, const struct x_run *run)
 {
 	const struct x_search *s = &run->search;
@@ -422,7 +440,12 @@ static void report_not_found(struct kunit *test, const struct x_run *run)
 	print_last(test, s);
 }
 
-/* Reports how a thread failed, and a short sequence that fails so. */
+/**
+ * x_report() - reports how a thread failed, and a short sequence that fails so
+ * @test: the running case
+ * @run: the run
+ * @f: the thread's failure
+ */
 void x_report(struct kunit *test, struct x_run *run, const struct x_failure *f)
 {
 	const struct x_search *s = &run->search;
@@ -446,9 +469,11 @@ void x_report(struct kunit *test, struct x_run *run, const struct x_failure *f)
 
 /* --- replay --- */
 
-/*
- * Parses a sequence as printed by x_print_sequence(). @run: the run; its x_search.ops is set.
- * @text: the printed operations, joined.
+/**
+ * x_read_sequence() - parses a sequence as printed by x_print_sequence()
+ * @test: the running case, which fails if @text is invalid
+ * @run: the run; its x_search.ops is set
+ * @text: the printed operations, joined
  */
 void x_read_sequence(struct kunit *test, struct x_run *run, const char *text)
 {
@@ -464,11 +489,16 @@ void x_read_sequence(struct kunit *test, struct x_run *run, const char *text)
 	}
 }
 
-/*
- * Runs the sequence in x_search.ops. @thread: number of the thread as which it is run.
+/**
+ * x_replay() - runs the sequence in x_search.ops
+ * @test: the running case
+ * @run: the run
+ * @thread: number of the thread as which it is run
  * @noise_from: number of the first operation of the other threads, or negative for no noise.
- * With noise, the sequence is repeated until it fails or the others have done many operations.
- * Returns the index of the operation that failed, or -1; x_search.seen says how it failed.
+ *	With noise, the sequence is repeated until it fails or the others have done many
+ *	operations
+ *
+ * Return: the index of the operation that failed, or -1; x_search.seen says how it failed.
  */
 int x_replay(struct kunit *test, struct x_run *run, u32 thread, int noise_from)
 {

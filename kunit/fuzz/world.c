@@ -11,10 +11,11 @@ static void share(struct x_world *w, enum x_kind kind, void *ptr)
 	xm_make(w, kind, X_SHARED, 0);
 }
 
-/*
- * Begin an empty world. @w: the world; its buffers, its user memory and what belongs to the
- * thread are kept. @lie: mistake for the self-test. @patience: how long to wait for something
- * that must happen, in jiffies.
+/**
+ * x_begin_world() - begin an empty world
+ * @w: the world; its buffers, its user memory and what belongs to the thread are kept
+ * @lie: mistake for the self-test
+ * @patience: how long to wait for something that must happen, in jiffies
  */
 void x_begin_world(struct x_world *w, enum x_lie lie, unsigned long patience)
 {
@@ -128,9 +129,13 @@ static void end_kind(struct x_world *w, enum x_kind kind)
 	}
 }
 
-/*
- * Free all objects of a world. May be called after a failure, too: that failure is kept, and
- * all that can be is freed. Returns %X_DONE or %X_FAILED.
+/**
+ * x_end_world() - free all objects of a world
+ * @w: the world
+ *
+ * May be called after a failure, too: that failure is kept, and all that can be is freed.
+ *
+ * Return: %X_DONE or %X_FAILED.
  */
 enum x_verdict x_end_world(struct x_world *w)
 {

@@ -62,7 +62,10 @@ static const struct ib_client kvt_callbacks[KVT_CLIENTS] = {
 	KVT_CLIENT(0), KVT_CLIENT(1), KVT_CLIENT(2), KVT_CLIENT(3),
 };
 
-/* Unregister a client. @c: the client; nothing is done if it is not registered. */
+/**
+ * kvt_client_unregister() - unregister a client
+ * @c: the client; nothing is done if it is not registered
+ */
 void kvt_client_unregister(struct kvt_client *c)
 {
 	if (!c->registered)
@@ -83,10 +86,13 @@ static void kvt_client_end(void *arg)
 			kvt_clients[i] = NULL;
 }
 
-/*
- * Make a client without registering it. @name: name of the client, also used in the trace.
- * @trace: trace that records the callbacks. Returns the client, unregistered at the latest when
- * the case ends.
+/**
+ * kvt_client_new() - make a client without registering it
+ * @test: the running case; at most four clients live at a time
+ * @name: name of the client, also used in the trace
+ * @trace: trace that records the callbacks
+ *
+ * Return: the client, unregistered at the latest when the case ends.
  */
 struct kvt_client *kvt_client_new(struct kunit *test, const char *name, struct kvt_trace *trace)
 {
@@ -106,7 +112,12 @@ struct kvt_client *kvt_client_new(struct kunit *test, const char *name, struct k
 }
 EXPORT_SYMBOL_GPL(kvt_client_new);
 
-/* Register a client with the core. Returns what ib_register_client() returned. */
+/**
+ * kvt_client_register() - register a client with the core
+ * @c: the client
+ *
+ * Return: what ib_register_client() returned.
+ */
 int kvt_client_register(struct kvt_client *c)
 {
 	int ret = ib_register_client(&c->client);
@@ -116,7 +127,14 @@ int kvt_client_register(struct kvt_client *c)
 }
 EXPORT_SYMBOL_GPL(kvt_client_register);
 
-/* Make a client and register it. @trace: trace that records the callbacks. */
+/**
+ * kvt_client_up() - make a client and register it
+ * @test: the running case
+ * @name: name of the client
+ * @trace: trace that records the callbacks
+ *
+ * Return: the client.
+ */
 struct kvt_client *kvt_client_up(struct kunit *test, const char *name, struct kvt_trace *trace)
 {
 	struct kvt_client *c = kvt_client_new(test, name, trace);

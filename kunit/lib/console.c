@@ -26,9 +26,12 @@ static void unwatch(void *arg)
 	tracepoint_synchronize_unregister();
 }
 
-/*
- * Watch the log for messages that contain a text. Returns the watcher, valid until the end of
- * the case.
+/**
+ * kvt_console_watch() - watch the log for messages that contain a text
+ * @test: the running case
+ * @words: the text
+ *
+ * Return: the watcher, valid until the end of the case.
  */
 struct kvt_console *kvt_console_watch(struct kunit *test, const char *words)
 {
@@ -42,14 +45,24 @@ struct kvt_console *kvt_console_watch(struct kunit *test, const char *words)
 }
 EXPORT_SYMBOL_GPL(kvt_console_watch);
 
-/* Wait for the next matching message. Returns true if the message came within KVT_TIMEOUT. */
+/**
+ * kvt_console_wait() - wait for the next matching message
+ * @c: the watcher
+ *
+ * Return: true if the message came within KVT_TIMEOUT.
+ */
 bool kvt_console_wait(struct kvt_console *c)
 {
 	return kvt_wait(&c->told);
 }
 EXPORT_SYMBOL_GPL(kvt_console_wait);
 
-/* Count the matching messages seen so far. */
+/**
+ * kvt_console_times() - count the matching messages seen so far
+ * @c: the watcher
+ *
+ * Return: the number of messages.
+ */
 unsigned int kvt_console_times(struct kvt_console *c)
 {
 	return atomic_read(&c->times);

@@ -175,9 +175,12 @@ static struct dmabuf_rig *rig_new(struct kunit *test, size_t size, const struct 
 	return rig;
 }
 
-/*
- * A dma-buf that can move. @size: bytes. Returns the rig of the dma-buf, whose file is open
- * until the case ends.
+/**
+ * dmabuf_rig_new() - a dma-buf that can move
+ * @test: the running case
+ * @size: bytes
+ *
+ * Return: the rig of the dma-buf, whose file is open until the case ends.
  */
 struct dmabuf_rig *dmabuf_rig_new(struct kunit *test, size_t size)
 {
@@ -185,9 +188,12 @@ struct dmabuf_rig *dmabuf_rig_new(struct kunit *test, size_t size)
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_new);
 
-/*
- * A dma-buf that stays where it is. @size: bytes. Returns the rig of the dma-buf, whose file is
- * open until the case ends.
+/**
+ * dmabuf_rig_new_static() - a dma-buf that stays where it is
+ * @test: the running case
+ * @size: bytes
+ *
+ * Return: the rig of the dma-buf, whose file is open until the case ends.
  */
 struct dmabuf_rig *dmabuf_rig_new_static(struct kunit *test, size_t size)
 {
@@ -195,16 +201,25 @@ struct dmabuf_rig *dmabuf_rig_new_static(struct kunit *test, size_t size)
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_new_static);
 
-/* How often a function of the exporter was called. Returns the calls so far. */
+/**
+ * dmabuf_rig_calls() - how often a function of the exporter was called
+ * @rig: the dma-buf
+ * @call: the function
+ *
+ * Return: calls so far.
+ */
 int dmabuf_rig_calls(const struct dmabuf_rig *rig, enum dmabuf_call call)
 {
 	return atomic_read(&rig->calls[call]);
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_calls);
 
-/*
- * Move the memory, after notifying the importers. @rig: the dma-buf, one that can move. @base:
- * DMA address of its first page from now on.
+/**
+ * dmabuf_rig_move() - move the memory, after notifying the importers
+ * @rig: the dma-buf, one that can move
+ * @base: DMA address of its first page from now on
+ *
+ * Context: Process.
  */
 void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base)
 {
@@ -217,7 +232,12 @@ void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base)
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_move);
 
-/* ib_umem_dmabuf_map_pages() with its lock. Returns its result. */
+/**
+ * dmabuf_rig_map_pages() - ib_umem_dmabuf_map_pages() with its lock
+ * @d: the importer's memory
+ *
+ * Return: its result.
+ */
 int dmabuf_rig_map_pages(struct ib_umem_dmabuf *d)
 {
 	int ret;
@@ -229,7 +249,10 @@ int dmabuf_rig_map_pages(struct ib_umem_dmabuf *d)
 }
 EXPORT_SYMBOL_GPL(dmabuf_rig_map_pages);
 
-/* ib_umem_dmabuf_unmap_pages() with its lock. */
+/**
+ * dmabuf_rig_unmap_pages() - ib_umem_dmabuf_unmap_pages() with its lock
+ * @d: the importer's memory
+ */
 void dmabuf_rig_unmap_pages(struct ib_umem_dmabuf *d)
 {
 	dma_resv_lock(d->attach->dmabuf->resv, NULL);

@@ -33,7 +33,12 @@ static unsigned int seed;
 module_param(seed, uint, 0644);
 MODULE_PARM_DESC(seed, "seed of the stress cases, 0 to draw one");
 
-/* An empty trace. */
+/**
+ * kvt_trace_new() - an empty trace
+ * @test: the running case, whose end frees it
+ *
+ * Return: the trace.
+ */
 struct kvt_trace *kvt_trace_new(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_zalloc(test, sizeof(*tr));
@@ -43,7 +48,10 @@ struct kvt_trace *kvt_trace_new(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(kvt_trace_new);
 
-/* Forget all words. */
+/**
+ * kvt_trace_reset() - forget all words
+ * @tr: the trace
+ */
 void kvt_trace_reset(struct kvt_trace *tr)
 {
 	unsigned long flags;
@@ -55,7 +63,14 @@ void kvt_trace_reset(struct kvt_trace *tr)
 }
 EXPORT_SYMBOL_GPL(kvt_trace_reset);
 
-/* Add a word. @fmt: as of printf(). Any context. */
+/**
+ * kvt_trace_add() - add a word
+ * @tr: the trace
+ * @fmt: as of printf()
+ * @...: for @fmt
+ *
+ * Context: any.
+ */
 void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...)
 {
 	unsigned long flags;
@@ -90,10 +105,18 @@ static void kvt_thread_end(void *arg)
 	put_task_struct(t->task);
 }
 
-/*
- * A thread that waits for kvt_thread_go(). @cpu: CPU to run on, or -1 for any. For a thread
- * that is to run while a callback is held up: creating a thread then needs other kernel
- * threads, which may be stuck behind the callback. The thread is gone when the case ends.
+/**
+ * kvt_thread_new() - a thread that waits for kvt_thread_go()
+ * @test: the running case, which fails if the thread cannot be created
+ * @cpu: CPU to run on, or -1 for any
+ * @fn: the function
+ * @arg: its argument
+ *
+ * For a thread that is to run while a callback is held up: creating a thread then needs
+ * other kernel threads, which may be stuck behind the callback.
+ *
+ * Context: process; the thread is gone when the case ends.
+ * Return: the thread.
  */
 struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg)
 {
@@ -111,16 +134,25 @@ struct kvt_thread *kvt_thread_new(struct kunit *test, int cpu, int (*fn)(void *a
 }
 EXPORT_SYMBOL_GPL(kvt_thread_new);
 
-/* Let a thread of kvt_thread_new() run. */
+/**
+ * kvt_thread_go() - let a thread of kvt_thread_new() run
+ * @t: the thread
+ */
 void kvt_thread_go(struct kvt_thread *t)
 {
 	wake_up_process(t->task);
 }
 EXPORT_SYMBOL_GPL(kvt_thread_go);
 
-/*
- * Run a function in a thread of its own. @cpu: CPU to run on, or -1 for any. The thread is gone
- * when the case ends.
+/**
+ * kvt_thread_start() - run a function in a thread of its own
+ * @test: the running case, which fails if the thread cannot be created
+ * @cpu: CPU to run on, or -1 for any
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: process; the thread is gone when the case ends.
+ * Return: the thread.
  */
 struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu, int (*fn)(void *arg), void *arg)
 {
@@ -131,9 +163,13 @@ struct kvt_thread *kvt_thread_start(struct kunit *test, int cpu, int (*fn)(void 
 }
 EXPORT_SYMBOL_GPL(kvt_thread_start);
 
-/*
- * Wait for the end of a thread's function. The timeout grows with the scale of the stress
- * cases. Returns true if it ended in time.
+/**
+ * kvt_thread_join() - wait for the end of a thread's function
+ * @t: the thread
+ *
+ * The timeout grows with the scale of the stress cases.
+ *
+ * Return: true if it ended in time.
  */
 bool kvt_thread_join(struct kvt_thread *t)
 {
@@ -141,9 +177,11 @@ bool kvt_thread_join(struct kvt_thread *t)
 }
 EXPORT_SYMBOL_GPL(kvt_thread_join);
 
-/*
- * Wait for the end of a thread's function. Returns what the function returned, or -ETIMEDOUT if
- * it did not end in time.
+/**
+ * kvt_thread_result() - wait for the end of a thread's function
+ * @t: the thread
+ *
+ * Return: what the function returned, or -ETIMEDOUT if it did not end in time.
  */
 int kvt_thread_result(struct kvt_thread *t)
 {
@@ -151,9 +189,10 @@ int kvt_thread_result(struct kvt_thread *t)
 }
 EXPORT_SYMBOL_GPL(kvt_thread_result);
 
-/*
- * Whether the current thread, one of kvt_thread_new(), is to end. Returns true once
- * kvt_thread_stop() was called, or the case has ended.
+/**
+ * kvt_should_stop() - whether the current thread, one of kvt_thread_new(), is to end
+ *
+ * Return: true once kvt_thread_stop() was called, or the case has ended.
  */
 bool kvt_should_stop(void)
 {
@@ -163,9 +202,11 @@ bool kvt_should_stop(void)
 }
 EXPORT_SYMBOL_GPL(kvt_should_stop);
 
-/*
- * End a thread that runs until kvt_should_stop(). Returns what its function returned, or
- * -ETIMEDOUT if it did not end in time.
+/**
+ * kvt_thread_stop() - end a thread that runs until kvt_should_stop()
+ * @t: the thread
+ *
+ * Return: what its function returned, or -ETIMEDOUT if it did not end in time.
  */
 int kvt_thread_stop(struct kvt_thread *t)
 {
@@ -174,17 +215,26 @@ int kvt_thread_stop(struct kvt_thread *t)
 }
 EXPORT_SYMBOL_GPL(kvt_thread_stop);
 
-/* Whether a thread's function has yet to return. Returns true if so. */
+/**
+ * kvt_thread_running() - whether a thread's function has yet to return
+ * @t: the thread
+ *
+ * Return: true if so.
+ */
 bool kvt_thread_running(struct kvt_thread *t)
 {
 	return !completion_done(&t->done);
 }
 EXPORT_SYMBOL_GPL(kvt_thread_running);
 
-/*
- * Wait until a thread that was let run sleeps, or has ended. @t: the thread, on another CPU.
- * For a caller who holds up what the thread waits for, and may not sleep itself. Any context.
- * Returns true if it sleeps; false if its function has returned, or does not sleep for seconds.
+/**
+ * kvt_thread_sleeps() - wait until a thread that was let run sleeps, or has ended
+ * @t: the thread, on another CPU
+ *
+ * For a caller who holds up what the thread waits for, and may not sleep itself.
+ *
+ * Context: any.
+ * Return: true if it sleeps; false if its function has returned, or does not sleep for seconds.
  */
 bool kvt_thread_sleeps(struct kvt_thread *t)
 {
@@ -199,13 +249,17 @@ bool kvt_thread_sleeps(struct kvt_thread *t)
 }
 EXPORT_SYMBOL_GPL(kvt_thread_sleeps);
 
-/*
- * Whether a thread keeps waiting at a fence. Gives the thread some time to get past a fence
- * that does not hold. No case depends on the length of that time: a fence that holds gives the
- * same answer after no time at all. With several CPUs this polls, because timers cannot be
- * relied on: the CPU that is held up may be the timekeeper. With one it sleeps: in User Mode
- * Linux, each look at the clock costs time. Returns true if the thread's function has not
- * returned.
+/**
+ * kvt_thread_waits() - whether a thread keeps waiting at a fence
+ * @t: the thread
+ *
+ * Gives the thread some time to get past a fence that does not hold. No case depends on the
+ * length of that time: a fence that holds gives the same answer after no time at all. With
+ * several CPUs this polls, because timers cannot be relied on: the CPU that is held up may be
+ * the timekeeper. With one it sleeps: in User Mode Linux, each look at the clock costs time.
+ *
+ * Context: process.
+ * Return: true if the thread's function has not returned.
  */
 bool kvt_thread_waits(struct kvt_thread *t)
 {
@@ -222,9 +276,12 @@ bool kvt_thread_waits(struct kvt_thread *t)
 }
 EXPORT_SYMBOL_GPL(kvt_thread_waits);
 
-/*
- * Wait for something that must happen. @c: completed when it happens. Returns true if it
- * happened in time.
+/**
+ * kvt_wait() - wait for something that must happen
+ * @c: completed when it happens
+ *
+ * Context: process.
+ * Return: true if it happened in time.
  */
 bool kvt_wait(struct completion *c)
 {
@@ -232,9 +289,12 @@ bool kvt_wait(struct completion *c)
 }
 EXPORT_SYMBOL_GPL(kvt_wait);
 
-/*
- * Bind the case to CPU 0. To be called before something is held up on another CPU, where the
- * case could not go on. The thread of the case.
+/**
+ * kvt_stay_on_first_cpu() - bind the case to CPU 0
+ *
+ * To be called before something is held up on another CPU, where the case could not go on.
+ *
+ * Context: the thread of the case.
  */
 void kvt_stay_on_first_cpu(void)
 {
@@ -242,7 +302,10 @@ void kvt_stay_on_first_cpu(void)
 }
 EXPORT_SYMBOL_GPL(kvt_stay_on_first_cpu);
 
-/* Initialise a gate, closed. */
+/**
+ * kvt_gate_init() - initialise a gate, closed
+ * @g: the gate
+ */
 void kvt_gate_init(struct kvt_gate *g)
 {
 	init_completion(&g->entered);
@@ -251,9 +314,13 @@ void kvt_gate_init(struct kvt_gate *g)
 }
 EXPORT_SYMBOL_GPL(kvt_gate_init);
 
-/*
- * To be called in the callback: wait until the gate opens. Spins, because many callbacks must
- * not sleep. Any context.
+/**
+ * kvt_gate_pass() - to be called in the callback: wait until the gate opens
+ * @g: the gate
+ *
+ * Spins, because many callbacks must not sleep.
+ *
+ * Context: any.
  */
 void kvt_gate_pass(struct kvt_gate *g)
 {
@@ -262,7 +329,10 @@ void kvt_gate_pass(struct kvt_gate *g)
 }
 EXPORT_SYMBOL_GPL(kvt_gate_pass);
 
-/* kvt_gate_pass() for callbacks that may sleep. */
+/**
+ * kvt_gate_sleep() - kvt_gate_pass() for callbacks that may sleep
+ * @g: the gate
+ */
 void kvt_gate_sleep(struct kvt_gate *g)
 {
 	complete(&g->entered);
@@ -270,7 +340,12 @@ void kvt_gate_sleep(struct kvt_gate *g)
 }
 EXPORT_SYMBOL_GPL(kvt_gate_sleep);
 
-/* Let the callbacks at the gate continue, and those that come to it later. Any context. */
+/**
+ * kvt_gate_open() - let the callbacks at the gate continue, and those that come to it later
+ * @g: the gate
+ *
+ * Context: any.
+ */
 void kvt_gate_open(struct kvt_gate *g)
 {
 	complete_all(&g->open);
@@ -291,7 +366,13 @@ static void kvt_irq_call_work(struct irq_work *work)
 	call->fn(call->arg);
 }
 
-/* Call a function in hard interrupt context. Returns after @fn did. */
+/**
+ * kvt_run_in_hardirq() - call a function in hard interrupt context
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: process; returns after @fn did.
+ */
 void kvt_run_in_hardirq(void (*fn)(void *arg), void *arg)
 {
 	struct kvt_irq_call call = { .fn = fn, .arg = arg };
@@ -309,7 +390,13 @@ static void kvt_irq_call_tasklet(struct tasklet_struct *t)
 	call->fn(call->arg);
 }
 
-/* Call a function in soft interrupt context. Returns after @fn did. */
+/**
+ * kvt_run_in_softirq() - call a function in soft interrupt context
+ * @fn: the function
+ * @arg: its argument
+ *
+ * Context: process; returns after @fn did.
+ */
 void kvt_run_in_softirq(void (*fn)(void *arg), void *arg)
 {
 	struct kvt_irq_call call = { .fn = fn, .arg = arg };
@@ -335,7 +422,11 @@ const struct kvt_run kvt_runs[] = {
 };
 EXPORT_SYMBOL_GPL(kvt_runs);
 
-/* A CPU that is not the first. Returns the CPU's number, or 0 if only one CPU is online. */
+/**
+ * kvt_other_cpu() - a CPU that is not the first
+ *
+ * Return: the CPU's number, or 0 if only one CPU is online.
+ */
 int kvt_other_cpu(void)
 {
 	unsigned int cpu = cpumask_next(0, cpu_online_mask);
@@ -344,7 +435,10 @@ int kvt_other_cpu(void)
 }
 EXPORT_SYMBOL_GPL(kvt_other_cpu);
 
-/* Skip the case on a machine with one CPU. */
+/**
+ * kvt_need_two_cpus() - skip the case on a machine with one CPU
+ * @test: the running case, in which something must happen in the middle of something else
+ */
 void kvt_need_two_cpus(struct kunit *test)
 {
 	if (!kvt_other_cpu())
@@ -381,9 +475,13 @@ static int kvt_tracepoint_module(struct notifier_block *nb, unsigned long state,
 	return NOTIFY_DONE;
 }
 
-/*
- * Find a tracepoint of the kernel or of a module. Returns the tracepoint, or %NULL if there is
- * none. A module's tracepoint is valid as long as the module is loaded.
+/**
+ * kvt_tracepoint() - find a tracepoint of the kernel or of a module
+ * @name: its name
+ *
+ * Context: process.
+ * Return: the tracepoint, or %NULL if there is none. A module's tracepoint is valid as long
+ *	as the module is loaded.
  */
 struct tracepoint *kvt_tracepoint(const char *name)
 {
@@ -398,9 +496,11 @@ struct tracepoint *kvt_tracepoint(const char *name)
 }
 EXPORT_SYMBOL_GPL(kvt_tracepoint);
 
-/*
- * How often a stress case repeats. @full: the count of the full run. Returns @full scaled by
- * the module's parameter, and down in User Mode Linux; at least 1.
+/**
+ * kvt_count() - how often a stress case repeats
+ * @full: the count of the full run
+ *
+ * Return: @full scaled by the module's parameter, and down in User Mode Linux; at least 1.
  */
 u64 kvt_count(u64 full)
 {
@@ -412,9 +512,11 @@ u64 kvt_count(u64 full)
 }
 EXPORT_SYMBOL_GPL(kvt_count);
 
-/*
- * Print how long a stress case is that draws no random numbers. @what: what @count counts.
- * @count: length of the run.
+/**
+ * kvt_print_length() - print how long a stress case is that draws no random numbers
+ * @test: the running case
+ * @what: what @count counts
+ * @count: length of the run
  */
 void kvt_print_length(struct kunit *test, const char *what, u64 count)
 {
@@ -422,9 +524,13 @@ void kvt_print_length(struct kunit *test, const char *what, u64 count)
 }
 EXPORT_SYMBOL_GPL(kvt_print_length);
 
-/*
- * Draw the seed of a stress case and print it. @what: for the message: what @count counts.
- * @count: for the message: length of the run. Returns the seed, never 0.
+/**
+ * kvt_seed() - draw the seed of a stress case and print it
+ * @test: the running case
+ * @what: for the message: what @count counts
+ * @count: for the message: length of the run
+ *
+ * Return: the seed, never 0.
  */
 u32 kvt_seed(struct kunit *test, const char *what, u64 count)
 {
@@ -435,9 +541,12 @@ u32 kvt_seed(struct kunit *test, const char *what, u64 count)
 }
 EXPORT_SYMBOL_GPL(kvt_seed);
 
-/*
- * Draw a pseudo-random number, reproducible from the seed. @state: initially from kvt_seed(),
- * advanced by each call. Any context.
+/**
+ * kvt_rand() - draw a pseudo-random number, reproducible from the seed
+ * @state: initially from kvt_seed(), advanced by each call
+ *
+ * Context: any.
+ * Return: the number.
  */
 u32 kvt_rand(u32 *state)
 {
@@ -451,9 +560,13 @@ u32 kvt_rand(u32 *state)
 }
 EXPORT_SYMBOL_GPL(kvt_rand);
 
-/*
- * Read a small text file. @buf: where to put it, ended with a NUL and without the last newline.
- * @len: bytes in @buf. Returns the length, or what open or read failed with.
+/**
+ * kvt_read_file() - read a small text file
+ * @path: its absolute path
+ * @buf: where to put it, ended with a NUL and without the last newline
+ * @len: bytes in @buf
+ *
+ * Return: the length, or what open or read failed with.
  */
 int kvt_read_file(const char *path, char *buf, size_t len)
 {
@@ -499,9 +612,13 @@ static int read_open_file(struct file *file, char *buf, size_t len)
 	return pos;
 }
 
-/*
- * Read a file of debugfs that is a seq_file. @buf: where to put it, ended with a NUL. @len:
- * bytes in @buf. Returns the length, or what open or read failed with.
+/**
+ * kvt_read_debugfs() - read a file of debugfs that is a seq_file
+ * @path: its absolute path
+ * @buf: where to put it, ended with a NUL
+ * @len: bytes in @buf
+ *
+ * Return: the length, or what open or read failed with.
  */
 int kvt_read_debugfs(const char *path, char *buf, size_t len)
 {
@@ -520,9 +637,12 @@ int kvt_read_debugfs(const char *path, char *buf, size_t len)
 }
 EXPORT_SYMBOL_GPL(kvt_read_debugfs);
 
-/*
- * Write a small text file that exists. @text: what to write. Returns 0, or what open or write
- * failed with.
+/**
+ * kvt_write_file() - write a small text file that exists
+ * @path: its absolute path
+ * @text: what to write
+ *
+ * Return: 0, or what open or write failed with.
  */
 int kvt_write_file(const char *path, const char *text)
 {
@@ -545,7 +665,12 @@ static void restore_file(void *arg)
 	kvt_write_file(restore[0], restore[1]);
 }
 
-/* Write a file when the case ends. @text: what to write; neither is copied. */
+/**
+ * kvt_restore_file() - write a file when the case ends
+ * @test: the running case
+ * @path: its absolute path
+ * @text: what to write; neither is copied
+ */
 void kvt_restore_file(struct kunit *test, const char *path, const char *text)
 {
 	const char **restore = kvt_zalloc(test, 2 * sizeof(*restore));
@@ -556,7 +681,12 @@ void kvt_restore_file(struct kunit *test, const char *path, const char *text)
 }
 EXPORT_SYMBOL_GPL(kvt_restore_file);
 
-/* Change a small text file until the case ends. @text: what to write. */
+/**
+ * kvt_set_file() - change a small text file until the case ends
+ * @test: the running case
+ * @path: its absolute path
+ * @text: what to write
+ */
 void kvt_set_file(struct kunit *test, const char *path, const char *text)
 {
 	const size_t size = strlen(path) + 1;
@@ -569,10 +699,13 @@ void kvt_set_file(struct kunit *test, const char *path, const char *text)
 }
 EXPORT_SYMBOL_GPL(kvt_set_file);
 
-/*
- * Let other threads run, to be called in a loop that is busy for long. On one CPU,
- * cond_resched() does nothing until the clock ticks. The time of User Mode Linux is virtual: it
- * ticks little while something runs, and a sleep there costs nothing.
+/**
+ * kvt_yield() - let other threads run, to be called in a loop that is busy for long
+ *
+ * On one CPU, cond_resched() does nothing until the clock ticks. The time of User Mode Linux is
+ * virtual: it ticks little while something runs, and a sleep there costs nothing.
+ *
+ * Context: process.
  */
 void kvt_yield(void)
 {
@@ -591,7 +724,10 @@ static void unexpedite_rcu(void *arg)
 	kvt_write_file(RCU_EXPEDITED, "0");
 }
 
-/* Expedite grace periods until the case ends. */
+/**
+ * kvt_expedite_rcu() - expedite grace periods until the case ends
+ * @test: the running case
+ */
 void kvt_expedite_rcu(struct kunit *test)
 {
 	int err = kvt_write_file(RCU_EXPEDITED, "1");
@@ -603,7 +739,10 @@ void kvt_expedite_rcu(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(kvt_expedite_rcu);
 
-/* Let an allocation of this thread fail. @n: the one to fail, the next one being 1. */
+/**
+ * kvt_fail_nth() - let an allocation of this thread fail
+ * @n: the one to fail, the next one being 1
+ */
 void kvt_fail_nth(unsigned int n)
 {
 #ifdef CONFIG_FAULT_INJECTION
@@ -612,7 +751,11 @@ void kvt_fail_nth(unsigned int n)
 }
 EXPORT_SYMBOL_GPL(kvt_fail_nth);
 
-/* Stop injecting. Returns true if an allocation has failed since kvt_fail_nth(). */
+/**
+ * kvt_failed_nth() - stop injecting
+ *
+ * Return: true if an allocation has failed since kvt_fail_nth().
+ */
 bool kvt_failed_nth(void)
 {
 	bool hit = false;
@@ -625,7 +768,12 @@ bool kvt_failed_nth(void)
 }
 EXPORT_SYMBOL_GPL(kvt_failed_nth);
 
-/* Skip the case where allocations cannot be made to fail; also the .init of a suite. */
+/**
+ * kvt_need_injection() - skip the case where allocations cannot be made to fail
+ * @test: the running case; or, as the .init of a suite, each of its cases
+ *
+ * Return: 0.
+ */
 int kvt_need_injection(struct kunit *test)
 {
 	void *p;

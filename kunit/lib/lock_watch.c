@@ -202,9 +202,11 @@ static struct {
 	{ "mm_page_alloc", probe_page_alloc },
 };
 
-/*
- * Check that this kernel has the tracepoints, and skip the case if not. Returns false if the
- * case was marked as skipped.
+/**
+ * watch_possible() - check that this kernel has the tracepoints, and skip the case if not
+ * @test: the running case
+ *
+ * Return: false if the case was marked as skipped.
  */
 bool watch_possible(struct kunit *test)
 {
@@ -232,7 +234,11 @@ static void watch_unregister(int n)
 	tracepoint_synchronize_unregister();
 }
 
-/* Start counting. @w: the watch, zeroed except for @w->mod. */
+/**
+ * watch_start() - start counting
+ * @test: the running case, for which watch_possible() has returned true
+ * @w: the watch, zeroed except for @w->mod
+ */
 void watch_start(struct kunit *test, struct watch *w)
 {
 	int i, err = 0;
@@ -246,7 +252,10 @@ void watch_start(struct kunit *test, struct watch *w)
 	WRITE_ONCE(w->on, true);
 }
 
-/* Stop counting. @w: from watch_start(); a stopped watch may be stopped again. */
+/**
+ * watch_stop() - stop counting
+ * @w: from watch_start(); a stopped watch may be stopped again
+ */
 void watch_stop(struct watch *w)
 {
 	if (!READ_ONCE(w->on))

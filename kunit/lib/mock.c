@@ -18,7 +18,12 @@
 /* In the order of enum mock_op. */
 static const char *const mock_op_names[] = { MOCK_OPS(MOCK_OP_NAME) };
 
-/* Name of a method. */
+/**
+ * mock_op_name() - name of a method
+ * @op: the method
+ *
+ * Return: the name.
+ */
 const char *mock_op_name(enum mock_op op)
 {
 	return mock_op_names[op];
@@ -56,7 +61,12 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 ar
 	return ret;
 }
 
-/* Make a method fail until mock_fail_none(). */
+/**
+ * mock_fail() - make a method fail until mock_fail_none()
+ * @m: the mock
+ * @op: the method
+ * @ret: a negative errno
+ */
 void mock_fail(struct mock *m, enum mock_op op, int ret)
 {
 	unsigned long flags;
@@ -69,7 +79,13 @@ void mock_fail(struct mock *m, enum mock_op op, int ret)
 }
 EXPORT_SYMBOL_GPL(mock_fail);
 
-/* Make one call of a method fail. @n: which call from now, the first is 1. */
+/**
+ * mock_fail_nth() - make one call of a method fail
+ * @m: the mock
+ * @op: the method
+ * @n: which call from now, the first is 1
+ * @ret: a negative errno
+ */
 void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret)
 {
 	unsigned long flags;
@@ -82,7 +98,10 @@ void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret)
 }
 EXPORT_SYMBOL_GPL(mock_fail_nth);
 
-/* End all failures set by mock_fail() and mock_fail_nth(). */
+/**
+ * mock_fail_none() - end all failures set by mock_fail() and mock_fail_nth()
+ * @m: the mock
+ */
 void mock_fail_none(struct mock *m)
 {
 	unsigned long flags;
@@ -93,9 +112,12 @@ void mock_fail_none(struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_fail_none);
 
-/*
- * Block all callers of a method, after the call was logged. @op: the method, one that may
- * sleep. To be used once for each mock. The end of the device lets the callers go.
+/**
+ * mock_hold() - block all callers of a method, after the call was logged
+ * @m: the mock
+ * @op: the method, one that may sleep
+ *
+ * To be used once for each mock. The end of the device lets the callers go.
  */
 void mock_hold(struct mock *m, enum mock_op op)
 {
@@ -103,14 +125,20 @@ void mock_hold(struct mock *m, enum mock_op op)
 }
 EXPORT_SYMBOL_GPL(mock_hold);
 
-/* Let the callers held by mock_hold() go, and hold no more. */
+/**
+ * mock_hold_end() - let the callers held by mock_hold() go, and hold no more
+ * @m: the mock
+ */
 void mock_hold_end(struct mock *m)
 {
 	kvt_gate_open(&m->hold);
 }
 EXPORT_SYMBOL_GPL(mock_hold_end);
 
-/* Empty the log and the counts. */
+/**
+ * mock_log_reset() - empty the log and the counts
+ * @m: the mock
+ */
 void mock_log_reset(struct mock *m)
 {
 	unsigned long flags;
@@ -122,16 +150,26 @@ void mock_log_reset(struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_log_reset);
 
-/* Number of calls of a method. Returns the calls since mock_log_reset(). */
+/**
+ * mock_calls() - number of calls of a method
+ * @m: the mock
+ * @op: the method
+ *
+ * Return: calls since mock_log_reset().
+ */
 unsigned int mock_calls(struct mock *m, enum mock_op op)
 {
 	return READ_ONCE(m->count[op]);
 }
 EXPORT_SYMBOL_GPL(mock_calls);
 
-/*
- * Find a call of a method in the log. @from: number of the first entry to look at. Returns the
- * number of the first such entry, -1 if there is none.
+/**
+ * mock_log_find() - find a call of a method in the log
+ * @m: the mock
+ * @op: the method
+ * @from: number of the first entry to look at
+ *
+ * Return: the number of the first such entry, -1 if there is none.
  */
 int mock_log_find(struct mock *m, enum mock_op op, unsigned int from)
 {
@@ -148,9 +186,13 @@ int mock_log_find(struct mock *m, enum mock_op op, unsigned int from)
 }
 EXPORT_SYMBOL_GPL(mock_log_find);
 
-/*
- * Get the last logged call of a method. @call: where to copy the entry of the log. Returns true
- * if there was one.
+/**
+ * mock_last() - get the last logged call of a method
+ * @m: the mock
+ * @op: the method
+ * @call: where to copy the entry of the log
+ *
+ * Return: true if there was one.
  */
 bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 {
@@ -170,9 +212,14 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 }
 EXPORT_SYMBOL_GPL(mock_last);
 
-/*
- * Wait until the core has handled the events of a device. Events that were queued before have
- * been delivered on return, or put off for lack of memory.
+/**
+ * mock_events_flush() - wait until the core has handled the events of a device
+ * @m: the mock
+ *
+ * Events that were queued before have been delivered on return, or put off for lack of
+ * memory.
+ *
+ * Context: process.
  */
 void mock_events_flush(struct mock *m)
 {
@@ -180,11 +227,15 @@ void mock_events_flush(struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_events_flush);
 
-/*
- * Whether the core has accepted an event of a port. @m: the mock; its log was reset before the
- * event was dispatched. For events that the core must not accept: if it did, the device's work
- * item is pending or running, or has called query_pkey. Returns true if the core is handling an
- * event of the device, or has done so.
+/**
+ * mock_event_is_taken() - whether the core has accepted an event of a port
+ * @m: the mock; its log was reset before the event was dispatched
+ *
+ * For events that the core must not accept: if it did, the device's work item is pending
+ * or running, or has called query_pkey.
+ *
+ * Context: process.
+ * Return: true if the core is handling an event of the device, or has done so.
  */
 bool mock_event_is_taken(struct mock *m)
 {
@@ -195,9 +246,10 @@ bool mock_event_is_taken(struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_event_is_taken);
 
-/*
- * As if DEVICE_FATAL had been dispatched many times without memory. @m: the mock, for which it
- * has been, and still waits. @times: how often.
+/**
+ * mock_event_has_waited() - as if DEVICE_FATAL had been dispatched many times without memory
+ * @m: the mock, for which it has been, and still waits
+ * @times: how often
  */
 void mock_event_has_waited(struct mock *m, int times)
 {
@@ -205,9 +257,11 @@ void mock_event_has_waited(struct mock *m, int times)
 }
 EXPORT_SYMBOL_GPL(mock_event_has_waited);
 
-/*
- * Count the objects that exist. Returns the number of objects of all kinds that were created
- * and not destroyed.
+/**
+ * mock_live() - count the objects that exist
+ * @m: the mock
+ *
+ * Return: number of objects of all kinds that were created and not destroyed.
  */
 int mock_live(struct mock *m)
 {
@@ -376,10 +430,11 @@ static int mock_del_gid(const struct ib_gid_attr *attr, void **context)
 	return 0;
 }
 
-/*
- * Set the methods of a device with Ethernet ports. @ops: methods of the device, whose mock.eth
- * must be set, too. @get_netdev: the device has get_netdev, which returns mock_port.ndev; else
- * the ports get their network devices by ib_device_set_netdev().
+/**
+ * mock_eth_methods() - set the methods of a device with Ethernet ports
+ * @ops: methods of the device, whose mock.eth must be set, too
+ * @get_netdev: the device has get_netdev, which returns mock_port.ndev; else the ports get
+ *	their network devices by ib_device_set_netdev()
  */
 void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev)
 {
@@ -404,9 +459,10 @@ static void mock_dealloc_driver(struct ib_device *ibdev)
 	m->registered = false;
 }
 
-/*
- * Choose whether the core or the mock frees the device. @m: the mock, before mock_alloc().
- * @yes: the driver has a dealloc_driver method, so that unregistering frees the device.
+/**
+ * mock_dealloc_by_core() - choose whether the core or the mock frees the device
+ * @m: the mock, before mock_alloc()
+ * @yes: the driver has a dealloc_driver method, so that unregistering frees the device
  */
 void mock_dealloc_by_core(struct mock *m, bool yes)
 {
@@ -454,10 +510,13 @@ static void mock_port_init(struct mock *m, u32 port)
 	p->pkeys[1] = 0x8000 + port;
 }
 
-/*
- * Make a mock whose device does not exist yet. The case may change the mock's ops, nports and
- * the like before mock_alloc(). Returns the mock; it and its device are freed when the case
- * ends.
+/**
+ * mock_new() - make a mock whose device does not exist yet
+ * @test: the running case
+ *
+ * The case may change the mock's ops, nports and the like before mock_alloc().
+ *
+ * Return: the mock; it and its device are freed when the case ends.
  */
 struct mock *mock_new(struct kunit *test)
 {
@@ -480,7 +539,12 @@ struct mock *mock_new(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(mock_new);
 
-/* Unregister the device. With a dealloc_driver method the device is freed, too. */
+/**
+ * mock_unregister() - unregister the device
+ * @m: the mock
+ *
+ * With a dealloc_driver method the device is freed, too.
+ */
 void mock_unregister(struct mock *m)
 {
 	if (!m->registered)
@@ -491,7 +555,10 @@ void mock_unregister(struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_unregister);
 
-/* Free the device. @m: the mock, not registered. */
+/**
+ * mock_dealloc() - free the device
+ * @m: the mock, not registered
+ */
 void mock_dealloc(struct mock *m)
 {
 	struct ib_device *ibdev = m->ibdev;
@@ -526,7 +593,11 @@ static void mock_make_dma_device(struct kunit *test, struct mock *m)
 	KUNIT_EXPECT_NOT_NULL(test, m->pdev);
 }
 
-/* Free the device and the mock before the case ends. */
+/**
+ * mock_free() - free the device and the mock before the case ends
+ * @test: the running case
+ * @m: the mock
+ */
 void mock_free(struct kunit *test, struct mock *m)
 {
 	kunit_release_action(test, mock_end, m);
@@ -534,7 +605,11 @@ void mock_free(struct kunit *test, struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_free);
 
-/* Allocate the device. @m: the mock, from mock_new(). */
+/**
+ * mock_alloc() - allocate the device
+ * @test: the running case
+ * @m: the mock, from mock_new()
+ */
 void mock_alloc(struct kunit *test, struct mock *m)
 {
 	struct mock_ibdev *mib = KVT_PTR(test, ib_alloc_device(mock_ibdev, ibdev));
@@ -558,9 +633,12 @@ void mock_alloc(struct kunit *test, struct mock *m)
 }
 EXPORT_SYMBOL_GPL(mock_alloc);
 
-/*
- * Register the device with the core. @name: a name or a pattern with %d. Returns what
- * ib_register_device() returned.
+/**
+ * mock_register() - register the device with the core
+ * @m: the mock
+ * @name: a name or a pattern with %d
+ *
+ * Return: what ib_register_device() returned.
  */
 int mock_register(struct mock *m, const char *name)
 {
@@ -571,9 +649,12 @@ int mock_register(struct mock *m, const char *name)
 }
 EXPORT_SYMBOL_GPL(mock_register);
 
-/*
- * Make and register a device with one InfiniBand port. @name: a name or a pattern with %d.
- * Returns the mock, with an empty log.
+/**
+ * mock_up() - make and register a device with one InfiniBand port
+ * @test: the running case
+ * @name: a name or a pattern with %d
+ *
+ * Return: the mock, with an empty log.
  */
 struct mock *mock_up(struct kunit *test, const char *name)
 {
@@ -585,9 +666,12 @@ struct mock *mock_up(struct kunit *test, const char *name)
 }
 EXPORT_SYMBOL_GPL(mock_up);
 
-/*
- * Make and register a device that has the methods of mock_by_umem(). @name: a name or a pattern
- * with %d. Returns the mock, with an empty log.
+/**
+ * mock_up_umem() - make and register a device that has the methods of mock_by_umem()
+ * @test: the running case
+ * @name: a name or a pattern with %d
+ *
+ * Return: the mock, with an empty log.
  */
 struct mock *mock_up_umem(struct kunit *test, const char *name)
 {
@@ -600,10 +684,13 @@ struct mock *mock_up_umem(struct kunit *test, const char *name)
 }
 EXPORT_SYMBOL_GPL(mock_up_umem);
 
-/*
- * Make and register a device with one Ethernet port. @name: a name or a pattern with %d. @ndev:
- * the port's network device or NULL. Returns the mock; its log holds the calls of registration,
- * with the GIDs added.
+/**
+ * mock_up_eth() - make and register a device with one Ethernet port
+ * @test: the running case
+ * @name: a name or a pattern with %d
+ * @ndev: the port's network device or NULL
+ *
+ * Return: the mock; its log holds the calls of registration, with the GIDs added.
  */
 struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device *ndev)
 {
@@ -616,7 +703,12 @@ struct mock *mock_up_eth(struct kunit *test, const char *name, struct net_device
 }
 EXPORT_SYMBOL_GPL(mock_up_eth);
 
-/* Whether the core finds a device by its name. Returns true if it does. */
+/**
+ * mock_exists() - whether the core finds a device by its name
+ * @name: the name
+ *
+ * Return: true if it does.
+ */
 bool mock_exists(const char *name)
 {
 	struct ib_device *ibdev = ib_device_get_by_name(name, RDMA_DRIVER_UNKNOWN);
@@ -627,9 +719,11 @@ bool mock_exists(const char *name)
 }
 EXPORT_SYMBOL_GPL(mock_exists);
 
-/*
- * Get the mock of a device. @ibdev: any device. Returns the mock, NULL if the device is not a
- * mock's.
+/**
+ * mock_of() - get the mock of a device
+ * @ibdev: any device
+ *
+ * Return: the mock, NULL if the device is not a mock's.
  */
 struct mock *mock_of(const struct ib_device *ibdev)
 {

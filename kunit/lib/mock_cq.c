@@ -191,9 +191,14 @@ static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc, bool solicit
 	return room;
 }
 
-/*
- * Add a completion and notify, as hardware would. @cq: a CQ of a mock device. @solicited: it is
- * a solicited event. Any context. Returns false if the CQ is full.
+/**
+ * mock_cq_push() - add a completion and notify, as hardware would
+ * @cq: a CQ of a mock device
+ * @wc: the completion
+ * @solicited: it is a solicited event
+ *
+ * Context: any.
+ * Return: false if the CQ is full.
  */
 bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 {
@@ -201,9 +206,12 @@ bool mock_cq_push(struct ib_cq *cq, const struct ib_wc *wc, bool solicited)
 }
 EXPORT_SYMBOL_GPL(mock_cq_push);
 
-/*
- * Add a completion without a notification. @cq: a CQ of a mock device. Returns false if the CQ
- * is full.
+/**
+ * mock_cq_push_quiet() - add a completion without a notification
+ * @cq: a CQ of a mock device
+ * @wc: the completion
+ *
+ * Return: false if the CQ is full.
  */
 bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc)
 {
@@ -211,9 +219,11 @@ bool mock_cq_push_quiet(struct ib_cq *cq, const struct ib_wc *wc)
 }
 EXPORT_SYMBOL_GPL(mock_cq_push_quiet);
 
-/*
- * Count the completions that were not polled yet. @ibcq: a CQ of a mock device. Returns the
- * number of completions.
+/**
+ * mock_cq_pending() - count the completions that were not polled yet
+ * @ibcq: a CQ of a mock device
+ *
+ * Return: number of completions.
  */
 unsigned int mock_cq_pending(struct ib_cq *ibcq)
 {
@@ -228,16 +238,23 @@ unsigned int mock_cq_pending(struct ib_cq *ibcq)
 }
 EXPORT_SYMBOL_GPL(mock_cq_pending);
 
-/* Whether a CQ is armed. @cq: a CQ of a mock device. Returns true if it is. */
+/**
+ * mock_cq_armed() - whether a CQ is armed
+ * @cq: a CQ of a mock device
+ *
+ * Return: true if it is.
+ */
 bool mock_cq_armed(struct ib_cq *cq)
 {
 	return READ_ONCE(to_mcq(cq)->armed);
 }
 EXPORT_SYMBOL_GPL(mock_cq_armed);
 
-/*
- * Set a function that is called at the start of each arming. @cq: a CQ of a mock device, idle.
- * @fn: the function, NULL for none.
+/**
+ * mock_cq_on_arm() - set a function that is called at the start of each arming
+ * @cq: a CQ of a mock device, idle
+ * @fn: the function, NULL for none
+ * @arg: its argument
  */
 void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg)
 {
@@ -246,9 +263,11 @@ void mock_cq_on_arm(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), v
 }
 EXPORT_SYMBOL_GPL(mock_cq_on_arm);
 
-/*
- * Set a function that is called when the driver destroys the CQ. @cq: a CQ of a mock device.
- * @fn: the function; notifications may come until it returns.
+/**
+ * mock_cq_on_destroy() - set a function that is called when the driver destroys the CQ
+ * @cq: a CQ of a mock device
+ * @fn: the function; notifications may come until it returns
+ * @arg: its argument
  */
 void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg), void *arg)
 {
@@ -257,7 +276,11 @@ void mock_cq_on_destroy(struct ib_cq *cq, void (*fn)(struct ib_cq *cq, void *arg
 }
 EXPORT_SYMBOL_GPL(mock_cq_on_destroy);
 
-/* Get the counters of a CQ. @ibcq: a CQ of a mock device. */
+/**
+ * mock_cq_count() - get the counters of a CQ
+ * @ibcq: a CQ of a mock device
+ * @counts: filled in
+ */
 void mock_cq_count(struct ib_cq *ibcq, struct mock_cq_counts *counts)
 {
 	struct mock_cq *cq = to_mcq(ibcq);

@@ -198,9 +198,9 @@ static int mock_resume_mr(struct ib_mr *mr, struct ib_umem *umem)
 	return ret;
 }
 
-/*
- * Make the core get the device's memory, of any kind, and pass a umem. @m: the mock, before
- * mock_alloc().
+/**
+ * mock_by_umem() - make the core get the device's memory, of any kind, and pass a umem
+ * @m: the mock, before mock_alloc()
  */
 void mock_by_umem(struct mock *m)
 {
@@ -229,9 +229,11 @@ static int mock_dereg_mr(struct ib_mr *mr, struct ib_udata *udata)
 	return 0;
 }
 
-/*
- * Get the memory of an MR. @mr: MR of ib_reg_user_mr() on a device that gets the memory itself.
- * Returns the memory, pinned until the MR is deregistered.
+/**
+ * mock_mr_umem() - get the memory of an MR
+ * @mr: MR of ib_reg_user_mr() on a device that gets the memory itself
+ *
+ * Return: the memory, pinned until the MR is deregistered.
  */
 struct ib_umem *mock_mr_umem(struct ib_mr *mr)
 {
@@ -239,9 +241,11 @@ struct ib_umem *mock_mr_umem(struct ib_mr *mr)
 }
 EXPORT_SYMBOL_GPL(mock_mr_umem);
 
-/*
- * Get the state of an MR. @mr: MR of ib_reg_mem(). Returns the state, which says whether
- * accesses go on.
+/**
+ * mock_mr_state() - get the state of an MR
+ * @mr: MR of ib_reg_mem()
+ *
+ * Return: the state, which says whether accesses go on.
  */
 enum mock_mr_state mock_mr_state(struct ib_mr *mr)
 {
@@ -249,9 +253,11 @@ enum mock_mr_state mock_mr_state(struct ib_mr *mr)
 }
 EXPORT_SYMBOL_GPL(mock_mr_state);
 
-/*
- * Get the DMA address of an MR. @mr: MR of ib_reg_mem(). Returns DMA address of the first page,
- * as the device was last told.
+/**
+ * mock_mr_dma() - get the DMA address of an MR
+ * @mr: MR of ib_reg_mem()
+ *
+ * Return: DMA address of the first page, as the device was last told.
  */
 u64 mock_mr_dma(struct ib_mr *mr)
 {
@@ -315,7 +321,10 @@ static int mock_check_mr_status(struct ib_mr *mr, u32 check_mask, struct ib_mr_s
 	return 0;
 }
 
-/* Add the methods for MRs with integrity. @ops: methods of the device. */
+/**
+ * mock_integrity_methods() - add the methods for MRs with integrity
+ * @ops: methods of the device
+ */
 void mock_integrity_methods(struct ib_device_ops *ops)
 {
 	ops->alloc_mr_integrity = mock_alloc_mr_integrity;

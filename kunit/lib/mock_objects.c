@@ -266,7 +266,12 @@ static int mock_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 	return 0;
 }
 
-/* Get the state of a QP, as the driver knows it. @qp: a QP of a mock device. */
+/**
+ * mock_qp_state() - get the state of a QP, as the driver knows it
+ * @qp: a QP of a mock device
+ *
+ * Return: the state.
+ */
 enum ib_qp_state mock_qp_state(struct ib_qp *qp)
 {
 	return to_mqp(qp)->state;

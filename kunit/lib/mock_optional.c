@@ -122,7 +122,10 @@ static const struct cpumask *mock_get_vector_affinity(struct ib_device *ibdev, i
 	return cpumask_of(0);
 }
 
-/* Set the optional methods. @ops: methods of a device. */
+/**
+ * mock_optional_methods() - set the optional methods
+ * @ops: methods of a device
+ */
 void mock_optional_methods(struct ib_device_ops *ops)
 {
 	ops->set_vf_link_state = mock_set_vf_link_state;
@@ -163,7 +166,10 @@ static int mock_get_hw_stats(struct ib_device *ibdev, struct rdma_hw_stats *stat
 	return stats->num_counters;
 }
 
-/* Set the methods for counters of a device and its ports. @ops: methods of a device. */
+/**
+ * mock_counter_methods() - set the methods for counters of a device and its ports
+ * @ops: methods of a device
+ */
 void mock_counter_methods(struct ib_device_ops *ops)
 {
 	ops->alloc_hw_device_stats = mock_alloc_hw_device_stats;

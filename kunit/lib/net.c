@@ -22,7 +22,10 @@ static const struct net_device_ops kvt_netdev_ops = {
 	.ndo_start_xmit = kvt_xmit,
 };
 
-/* Setup function for alloc_netdev(): an Ethernet device that drops packets. */
+/**
+ * kvt_netdev_setup() - setup function for alloc_netdev(): an Ethernet device that drops packets
+ * @ndev: the device
+ */
 void kvt_netdev_setup(struct net_device *ndev)
 {
 	ether_setup(ndev);
@@ -35,7 +38,15 @@ EXPORT_SYMBOL_GPL(kvt_netdev_setup);
 
 KUNIT_DEFINE_ACTION_WRAPPER(kvt_netdev_end, unregister_netdev, struct net_device *);
 
-/* Make an Ethernet device that is up. The device is removed when the case ends. */
+/**
+ * kvt_netdev() - make an Ethernet device that is up
+ * @test: the running case
+ *
+ * The device is removed when the case ends.
+ *
+ * Context: Process.
+ * Return: the device.
+ */
 struct net_device *kvt_netdev(struct kunit *test)
 {
 	struct net_device *ndev;
@@ -55,7 +66,11 @@ struct net_device *kvt_netdev(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(kvt_netdev);
 
-/* Remove the device before the case ends. @ndev: the device, from kvt_netdev(). */
+/**
+ * kvt_netdev_gone() - remove the device before the case ends
+ * @test: the running case
+ * @ndev: the device, from kvt_netdev()
+ */
 void kvt_netdev_gone(struct kunit *test, struct net_device *ndev)
 {
 	kunit_release_action(test, kvt_netdev_end, ndev);
@@ -106,9 +121,13 @@ static int kvt_rtnl(void *request, size_t len)
 	return ack.nlh.nlmsg_type == NLMSG_ERROR ? ack.err.error : -EPROTO;
 }
 
-/*
- * Add or remove an IPv4 address. @add: true to add the address, false to remove it. Returns 0
- * or a negative errno.
+/**
+ * kvt_netdev_ip4() - add or remove an IPv4 address
+ * @ndev: the device
+ * @addr: the address
+ * @add: true to add the address, false to remove it
+ *
+ * Return: 0 or a negative errno.
  */
 int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add)
 {
@@ -158,10 +177,14 @@ static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_
 	return 0;
 }
 
-/*
- * Make a VLAN on top of an Ethernet device, which is up. @lower: the device, from kvt_netdev();
- * its removal removes the VLAN. Returns the VLAN's device. The case is skipped if the kernel
- * has no VLANs.
+/**
+ * kvt_netdev_vlan() - make a VLAN on top of an Ethernet device, which is up
+ * @test: the running case
+ * @lower: the device, from kvt_netdev(); its removal removes the VLAN
+ * @id: number of the VLAN
+ *
+ * Context: Process.
+ * Return: the VLAN's device. The case is skipped if the kernel has no VLANs.
  */
 struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id)
 {

@@ -57,7 +57,10 @@ static void kvt_nmi_down(void *arg)
 	unregister_nmi_handler(NMI_LOCAL, "kverbs_kunit");
 }
 
-/* Register the NMI handler until the case ends. */
+/**
+ * kvt_nmi_up() - register the NMI handler until the case ends
+ * @test: the running case
+ */
 void kvt_nmi_up(struct kunit *test)
 {
 	KUNIT_ASSERT_EQ(test, 0, register_nmi_handler(NMI_LOCAL, kvt_nmi, 0, "kverbs_kunit"));
@@ -83,11 +86,16 @@ static bool nmi_wait(void)
 	return true;
 }
 
-/*
- * Call a function in NMI context. @cpu: an online CPU, this one or another, to call it on. The
- * case must have called kvt_nmi_up(). Returns when @fn has returned, or if no NMI came. Any
- * context but NMI; interrupts may be off. Fails while another call is under way. Returns true
- * if @fn has run in NMI context.
+/**
+ * kvt_run_in_nmi() - call a function in NMI context
+ * @cpu: an online CPU, this one or another, to call it on
+ * @fn: the function
+ * @arg: its argument
+ *
+ * The case must have called kvt_nmi_up(). Returns when @fn has returned, or if no NMI came.
+ *
+ * Context: Any but NMI; interrupts may be off. Fails while another call is under way.
+ * Return: true if @fn has run in NMI context.
  */
 bool kvt_run_in_nmi(int cpu, void (*fn)(void *arg), void *arg)
 {

@@ -27,9 +27,10 @@ KVT_END(kvt_end_mr, ib_dereg_mr(obj));
 KVT_END(kvt_end_mw, ib_dealloc_mw(obj));
 KVT_END(kvt_end_fmr, ib_dealloc_fmr(obj));
 
-/*
- * A completion handler in the mock driver's own module. @cq: a CQ of ib_create_cq(). @context:
- * struct completion that the handler completes.
+/**
+ * kvt_complete_context() - a completion handler in the mock driver's own module
+ * @cq: a CQ of ib_create_cq()
+ * @context: struct completion that the handler completes
  */
 void kvt_complete_context(struct ib_cq *cq, void *context)
 {
@@ -37,49 +38,87 @@ void kvt_complete_context(struct ib_cq *cq, void *context)
 }
 EXPORT_SYMBOL_GPL(kvt_complete_context);
 
-/* Allocate a PD. */
+/**
+ * kvt_pd() - allocate a PD
+ * @test: the running case, which is aborted on failure
+ * @ibdev: the device
+ *
+ * Return: the PD.
+ */
 struct ib_pd *kvt_pd(struct kunit *test, struct ib_device *ibdev)
 {
 	return KVT_OWN(test, ib_alloc_pd(ibdev, 0), kvt_end_pd);
 }
 EXPORT_SYMBOL_GPL(kvt_pd);
 
-/* Free the PD before the case ends. @pd: from kvt_pd(). */
+/**
+ * kvt_pd_put() - free the PD before the case ends
+ * @test: the running case
+ * @pd: from kvt_pd()
+ */
 void kvt_pd_put(struct kunit *test, struct ib_pd *pd)
 {
 	kunit_release_action(test, kvt_end_pd, pd);
 }
 EXPORT_SYMBOL_GPL(kvt_pd_put);
 
-/* Allocate a CQ with ib_alloc_cq(). @ctx: polling context. */
+/**
+ * kvt_cq() - allocate a CQ with ib_alloc_cq()
+ * @test: the running case, which is aborted on failure
+ * @ibdev: the device
+ * @cqe: number of entries
+ * @ctx: polling context
+ *
+ * Return: the CQ.
+ */
 struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe, enum ib_poll_context ctx)
 {
 	return KVT_OWN(test, ib_alloc_cq(ibdev, NULL, cqe, 0, ctx), kvt_end_alloc_cq);
 }
 EXPORT_SYMBOL_GPL(kvt_cq);
 
-/* Free the CQ before the case ends. @cq: from kvt_cq(). */
+/**
+ * kvt_cq_put() - free the CQ before the case ends
+ * @test: the running case
+ * @cq: from kvt_cq()
+ */
 void kvt_cq_put(struct kunit *test, struct ib_cq *cq)
 {
 	kunit_release_action(test, kvt_end_alloc_cq, cq);
 }
 EXPORT_SYMBOL_GPL(kvt_cq_put);
 
-/* Create a QP. @init: attributes of the QP. */
+/**
+ * kvt_qp() - create a QP
+ * @test: the running case, which is aborted on failure
+ * @pd: its PD
+ * @init: attributes of the QP
+ *
+ * Return: the QP.
+ */
 struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd, struct ib_qp_init_attr *init)
 {
 	return KVT_OWN(test, ib_create_qp(pd, init), kvt_end_qp);
 }
 EXPORT_SYMBOL_GPL(kvt_qp);
 
-/* Destroy the QP before the case ends. @qp: from kvt_qp(). */
+/**
+ * kvt_qp_put() - destroy the QP before the case ends
+ * @test: the running case
+ * @qp: from kvt_qp()
+ */
 void kvt_qp_put(struct kunit *test, struct ib_qp *qp)
 {
 	kunit_release_action(test, kvt_end_qp, qp);
 }
 EXPORT_SYMBOL_GPL(kvt_qp_put);
 
-/* Fill in the attributes of a small RC QP. @scq: CQ for sends. @rcq: CQ for receives. */
+/**
+ * kvt_qp_init() - fill in the attributes of a small RC QP
+ * @init: filled in
+ * @scq: CQ for sends
+ * @rcq: CQ for receives
+ */
 void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq, struct ib_cq *rcq)
 {
 	memset(init, 0, sizeof(*init));
@@ -94,7 +133,13 @@ void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq, struct ib_cq *
 }
 EXPORT_SYMBOL_GPL(kvt_qp_init);
 
-/* Move a QP from RESET to INIT. @port: port number. Returns the result of ib_modify_qp(). */
+/**
+ * kvt_qp_to_init() - move a QP from RESET to INIT
+ * @qp: the QP
+ * @port: port number
+ *
+ * Return: the result of ib_modify_qp().
+ */
 int kvt_qp_to_init(struct ib_qp *qp, u32 port)
 {
 	struct ib_qp_attr attr = {
@@ -110,7 +155,12 @@ int kvt_qp_to_init(struct ib_qp *qp, u32 port)
 }
 EXPORT_SYMBOL_GPL(kvt_qp_to_init);
 
-/* Move a QP to the error state. Returns the result of ib_modify_qp(). */
+/**
+ * kvt_qp_to_err() - move a QP to the error state
+ * @qp: the QP
+ *
+ * Return: the result of ib_modify_qp().
+ */
 int kvt_qp_to_err(struct ib_qp *qp)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -119,9 +169,9 @@ int kvt_qp_to_err(struct ib_qp *qp)
 }
 EXPORT_SYMBOL_GPL(kvt_qp_to_err);
 
-/*
- * Take a reference on a GID, by a call from this module. @attr: the GID table entry, on which
- * the caller has a reference.
+/**
+ * kvt_hold_gid() - take a reference on a GID, by a call from this module
+ * @attr: the GID table entry, on which the caller has a reference
  */
 void kvt_hold_gid(const struct ib_gid_attr *attr)
 {
@@ -131,10 +181,12 @@ void kvt_hold_gid(const struct ib_gid_attr *attr)
 }
 EXPORT_SYMBOL_GPL(kvt_hold_gid);
 
-/*
- * Expect that an object is still tracked, under its old number. @res: tracking entry of the
- * object, whose destruction the driver has refused. @id: number of the object before the
- * refusal.
+/**
+ * kvt_expect_kept() - expect that an object is still tracked, under its old number
+ * @test: the running case
+ * @ibdev: the device
+ * @res: tracking entry of the object, whose destruction the driver has refused
+ * @id: number of the object before the refusal
  */
 void kvt_expect_kept(struct kunit *test, struct ib_device *ibdev,
 		     struct rdma_restrack_entry *res, u32 id)
@@ -170,9 +222,12 @@ static const void *next_context(const enum ib_poll_context *prev, char *desc, in
 	return ctx;
 }
 
-/*
- * Parameters of a case that runs in every polling context. @prev: the previous context, or
- * NULL. @desc: set to the name of the context. Returns the next context, or NULL.
+/**
+ * kvt_any_context() - parameters of a case that runs in every polling context
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
  */
 const void *kvt_any_context(const void *prev, char *desc)
 {
@@ -180,9 +235,12 @@ const void *kvt_any_context(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(kvt_any_context);
 
-/*
- * Parameters of a case that runs in every context but direct polling. @prev: the previous
- * context, or NULL. @desc: set to the name of the context. Returns the next context, or NULL.
+/**
+ * kvt_scheduled_context() - parameters of a case that runs in every context but direct polling
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
  */
 const void *kvt_scheduled_context(const void *prev, char *desc)
 {
@@ -190,9 +248,12 @@ const void *kvt_scheduled_context(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(kvt_scheduled_context);
 
-/*
- * Parameters of a case that runs in each context where done() may sleep. @prev: the previous
- * context, or NULL. @desc: set to the name of the context. Returns the next context, or NULL.
+/**
+ * kvt_sleeping_context() - parameters of a case that runs in each context where done() may sleep
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
  */
 const void *kvt_sleeping_context(const void *prev, char *desc)
 {
@@ -200,9 +261,12 @@ const void *kvt_sleeping_context(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(kvt_sleeping_context);
 
-/*
- * Parameters of a case that runs in each context of a work queue. @prev: the previous context,
- * or NULL. @desc: set to the name of the context. Returns the next context, or NULL.
+/**
+ * kvt_queued_context() - parameters of a case that runs in each context of a work queue
+ * @prev: the previous context, or NULL
+ * @desc: set to the name of the context
+ *
+ * Return: the next context, or NULL.
  */
 const void *kvt_queued_context(const void *prev, char *desc)
 {
@@ -210,7 +274,12 @@ const void *kvt_queued_context(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(kvt_queued_context);
 
-/* The polling context that the case runs in. */
+/**
+ * kvt_context() - the polling context that the case runs in
+ * @test: the running case
+ *
+ * Return: the context.
+ */
 enum ib_poll_context kvt_context(struct kunit *test)
 {
 	return *(const enum ib_poll_context *)test->param_value;

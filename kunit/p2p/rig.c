@@ -60,10 +60,15 @@ static void rig_collect(struct p2p_rig *rig)
 	}
 }
 
-/*
- * Register the driver and collect its devices. @nr: how many devices it needs. The devices have
- * no memory published yet. The callbacks of the rig are not set while its devices are probed
- * here. Returns the rig; the case is skipped if the machine has fewer devices.
+/**
+ * p2p_rig_new() - register the driver and collect its devices
+ * @test: the running case
+ * @nr: how many devices it needs
+ *
+ * The devices have no memory published yet. The callbacks of the rig are not set while its
+ * devices are probed here.
+ *
+ * Return: the rig; the case is skipped if the machine has fewer devices.
  */
 struct p2p_rig *p2p_rig_new(struct kunit *test, int nr)
 {
@@ -83,9 +88,12 @@ struct p2p_rig *p2p_rig_new(struct kunit *test, int nr)
 }
 EXPORT_SYMBOL_GPL(p2p_rig_new);
 
-/*
- * Make a rig whose devices have all published all of their memory. @nr: how many devices it
- * needs. Returns the rig; the case is skipped if the machine has fewer devices.
+/**
+ * p2p_rig_up() - make a rig whose devices have all published all of their memory
+ * @test: the running case
+ * @nr: how many devices it needs
+ *
+ * Return: the rig; the case is skipped if the machine has fewer devices.
  */
 struct p2p_rig *p2p_rig_up(struct kunit *test, int nr)
 {
@@ -100,9 +108,11 @@ struct p2p_rig *p2p_rig_up(struct kunit *test, int nr)
 }
 EXPORT_SYMBOL_GPL(p2p_rig_up);
 
-/*
- * Make a rig and get a device that has published all of its memory. Returns the device; the
- * case is skipped if the machine has none.
+/**
+ * p2p_rig_provider() - make a rig and get a device that has published all of its memory
+ * @test: the running case
+ *
+ * Return: the device; the case is skipped if the machine has none.
  */
 struct pci_dev *p2p_rig_provider(struct kunit *test)
 {
@@ -110,23 +120,33 @@ struct pci_dev *p2p_rig_provider(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(p2p_rig_provider);
 
-/* Unbind a device from its driver. */
+/**
+ * p2p_rig_unbind() - unbind a device from its driver
+ * @pdev: the device
+ */
 void p2p_rig_unbind(struct pci_dev *pdev)
 {
 	device_release_driver(&pdev->dev);
 }
 EXPORT_SYMBOL_GPL(p2p_rig_unbind);
 
-/* Bind a device to the driver again. Returns true if a driver was bound. */
+/**
+ * p2p_rig_bind() - bind a device to the driver again
+ * @pdev: the device
+ *
+ * Return: true if a driver was bound.
+ */
 bool p2p_rig_bind(struct pci_dev *pdev)
 {
 	return device_attach(&pdev->dev) == 1;
 }
 EXPORT_SYMBOL_GPL(p2p_rig_bind);
 
-/*
- * Whether kverbs_p2pdma manages the memory of a device. @provider: a device with memory.
- * Returns true if it does; false if the kernel does, or if no memory could be allocated.
+/**
+ * p2p_rig_is_own() - whether kverbs_p2pdma manages the memory of a device
+ * @provider: a device with memory
+ *
+ * Return: true if it does; false if the kernel does, or if no memory could be allocated.
  */
 bool p2p_rig_is_own(struct pci_dev *provider)
 {
@@ -139,10 +159,14 @@ bool p2p_rig_is_own(struct pci_dev *provider)
 }
 EXPORT_SYMBOL_GPL(p2p_rig_is_own);
 
-/*
- * Whether memory of a device can be allocated. @size: bytes, in one piece. The memory is freed
- * again at once, because removing the device waits for it. Returns true if it could be
- * allocated.
+/**
+ * p2p_rig_can_alloc() - whether memory of a device can be allocated
+ * @pdev: the device
+ * @size: bytes, in one piece
+ *
+ * The memory is freed again at once, because removing the device waits for it.
+ *
+ * Return: true if it could be allocated.
  */
 bool p2p_rig_can_alloc(struct pci_dev *pdev, size_t size)
 {

@@ -309,7 +309,13 @@ static void tree_free(void *arg)
 	kfree(tree);
 }
 
-/* Remove a tree before the case ends. @tree: the tree, from p2p_tree_new(). */
+/**
+ * p2p_tree_free() - remove a tree before the case ends
+ * @test: the case
+ * @tree: the tree, from p2p_tree_new()
+ *
+ * Context: Process.
+ */
 void p2p_tree_free(struct kunit *test, struct p2p_tree *tree)
 {
 	kunit_release_action(test, tree_free, tree);
@@ -327,10 +333,14 @@ static int scan(struct p2p_tree *tree)
 	return err;
 }
 
-/*
- * Create a tree of emulated PCI functions. @fns: the table; bridges come before the functions
- * below them. @nr: number of rows, at most P2P_TREE_FNS. Returns the tree; the case is aborted
- * if it cannot be created.
+/**
+ * p2p_tree_new() - create a tree of emulated PCI functions
+ * @test: the case, at the end of which the tree is removed
+ * @fns: the table; bridges come before the functions below them
+ * @nr: number of rows, at most P2P_TREE_FNS
+ *
+ * Context: Process.
+ * Return: the tree; the case is aborted if it cannot be created.
  */
 struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int nr)
 {
@@ -359,7 +369,13 @@ struct p2p_tree *p2p_tree_new(struct kunit *test, const struct p2p_fn *fns, int 
 }
 EXPORT_SYMBOL_GPL(p2p_tree_new);
 
-/* Remove a function, and those below it. @row: row of the function. */
+/**
+ * p2p_tree_pull() - remove a function, and those below it
+ * @tree: the tree
+ * @row: row of the function
+ *
+ * Context: Process.
+ */
 void p2p_tree_pull(struct p2p_tree *tree, int row)
 {
 	pci_stop_and_remove_bus_device_locked(tree->pdev[row]);
@@ -368,9 +384,13 @@ void p2p_tree_pull(struct p2p_tree *tree, int row)
 }
 EXPORT_SYMBOL_GPL(p2p_tree_pull);
 
-/*
- * Write a function's ACS control. @row: row of the function; nothing is done if it has no ACS.
- * @acs: bits, PCI_ACS_*.
+/**
+ * p2p_tree_set_acs() - write a function's ACS control
+ * @tree: the tree
+ * @row: row of the function; nothing is done if it has no ACS
+ * @acs: bits, PCI_ACS_*
+ *
+ * Context: Process.
  */
 void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs)
 {
@@ -381,9 +401,14 @@ void p2p_tree_set_acs(struct p2p_tree *tree, int row, u16 acs)
 }
 EXPORT_SYMBOL_GPL(p2p_tree_set_acs);
 
-/*
- * Make a function a provider of the memory of its BAR 0. @row: row of the function. @publish:
- * publish the memory.
+/**
+ * p2p_tree_provide() - make a function a provider of the memory of its BAR 0
+ * @test: the case
+ * @tree: the tree
+ * @row: row of the function
+ * @publish: publish the memory
+ *
+ * Context: Process.
  */
 void p2p_tree_provide(struct kunit *test, struct p2p_tree *tree, int row, bool publish)
 {
@@ -395,9 +420,11 @@ EXPORT_SYMBOL_GPL(p2p_tree_provide);
 
 /* --- provider and processor ---------------------------------------------------- */
 
-/*
- * Whether kverbs_p2pdma manages providers' memory itself. Returns true if it does, false if the
- * kernel's p2pdma code does.
+/**
+ * p2p_tree_own() - whether kverbs_p2pdma manages providers' memory itself
+ *
+ * Context: Process.
+ * Return: true if it does, false if the kernel's p2pdma code does.
  */
 bool p2p_tree_own(void)
 {
@@ -424,8 +451,12 @@ static void restore_cpu(void *unused)
 	real_cpu.saved = false;
 }
 
-/*
- * Override vendor and family of CPU 0. @family: AMD processor family; 0 for an Intel processor.
+/**
+ * p2p_tree_amd() - override vendor and family of CPU 0
+ * @test: the case, at the end of which they are restored
+ * @family: AMD processor family; 0 for an Intel processor
+ *
+ * Context: Process.
  */
 void p2p_tree_amd(struct kunit *test, u8 family)
 {

@@ -337,10 +337,16 @@ static void mock_end(void *arg)
 	mocks[m->nr] = NULL;
 }
 
-/*
- * A client that is not registered yet. @nr: index of the client, below PEER_MOCKS. @kind: how
- * the client invalidates. The page size is 64 KiB. The case may change any member before
- * peer_mock_register(). Returns the client, which lives as long as the case.
+/**
+ * peer_mock_new() - a client that is not registered yet
+ * @test: the running case, which unregisters the client when it ends
+ * @nr: index of the client, below PEER_MOCKS
+ * @name: name of the client
+ * @kind: how the client invalidates
+ *
+ * The page size is 64 KiB. The case may change any member before peer_mock_register().
+ *
+ * Return: the client, which lives as long as the case.
  */
 struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name, enum peer_kind kind)
 {
@@ -373,7 +379,12 @@ struct peer_mock *peer_mock_new(struct kunit *test, int nr, const char *name, en
 }
 EXPORT_SYMBOL_GPL(peer_mock_new);
 
-/* Register a client. Returns 0, or -EINVAL if the core refused it. */
+/**
+ * peer_mock_register() - register a client
+ * @m: the client
+ *
+ * Return: 0, or -EINVAL if the core refused it.
+ */
 int peer_mock_register(struct peer_mock *m)
 {
 	void *handle = ib_register_peer_memory_client(&m->ex.client,
@@ -388,7 +399,12 @@ int peer_mock_register(struct peer_mock *m)
 }
 EXPORT_SYMBOL_GPL(peer_mock_register);
 
-/* Unregister a client if it is registered. Waits until none of the client's memory is in use. */
+/**
+ * peer_mock_unregister() - unregister a client if it is registered
+ * @m: the client
+ *
+ * Context: Process. Waits until none of the client's memory is in use.
+ */
 void peer_mock_unregister(struct peer_mock *m)
 {
 	if (m->handle)
@@ -397,9 +413,14 @@ void peer_mock_unregister(struct peer_mock *m)
 }
 EXPORT_SYMBOL_GPL(peer_mock_unregister);
 
-/*
- * A client that is registered. @nr: index of the client, below PEER_MOCKS. @kind: how the
- * client invalidates. Returns the client, which lives as long as the case.
+/**
+ * peer_mock_up() - a client that is registered
+ * @test: the running case, which unregisters the client when it ends
+ * @nr: index of the client, below PEER_MOCKS
+ * @name: name of the client
+ * @kind: how the client invalidates
+ *
+ * Return: the client, which lives as long as the case.
  */
 struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name, enum peer_kind kind)
 {
@@ -410,16 +431,25 @@ struct peer_mock *peer_mock_up(struct kunit *test, int nr, const char *name, enu
 }
 EXPORT_SYMBOL_GPL(peer_mock_up);
 
-/* How often a function of a client was called. */
+/**
+ * peer_mock_calls() - how often a function of a client was called
+ * @m: the client
+ * @call: the function
+ *
+ * Return: the number of calls.
+ */
 int peer_mock_calls(const struct peer_mock *m, enum peer_call call)
 {
 	return atomic_read(&m->calls[call]);
 }
 EXPORT_SYMBOL_GPL(peer_mock_calls);
 
-/*
- * One of a client's pins. @which: index of the pin, modulo the number of pins; 0 is the newest.
- * Returns the pin, with a reference to be put by peer_pin_put(); NULL if there is none.
+/**
+ * peer_mock_pin() - one of a client's pins
+ * @m: the client
+ * @which: index of the pin, modulo the number of pins; 0 is the newest
+ *
+ * Return: the pin, with a reference to be put by peer_pin_put(); NULL if there is none.
  */
 struct peer_pin *peer_mock_pin(struct peer_mock *m, u32 which)
 {
@@ -442,7 +472,10 @@ struct peer_pin *peer_mock_pin(struct peer_mock *m, u32 which)
 }
 EXPORT_SYMBOL_GPL(peer_mock_pin);
 
-/* Put a reference on a pin. */
+/**
+ * peer_pin_put() - put a reference on a pin
+ * @pin: the pin
+ */
 void peer_pin_put(struct peer_pin *pin)
 {
 	if (refcount_dec_and_test(&pin->ref))
@@ -502,10 +535,13 @@ static void after_invalidation(struct peer_pin *pin)
 		mock_wrong(pin->mock, "invalidated, and still there");
 }
 
-/*
- * Invalidate a pin: the client takes the memory away. @pin: the pin; the caller has a
- * reference, or is in a call for this pin. A client of kind PEER_UNMAPS then unmaps the memory
- * itself. Returns what the core returned; -ENOENT if the pin cannot be invalidated.
+/**
+ * peer_pin_invalidate() - invalidate a pin: the client takes the memory away
+ * @pin: the pin; the caller has a reference, or is in a call for this pin
+ *
+ * A client of kind PEER_UNMAPS then unmaps the memory itself.
+ *
+ * Return: what the core returned; -ENOENT if the pin cannot be invalidated.
  */
 int peer_pin_invalidate(struct peer_pin *pin)
 {
@@ -529,7 +565,10 @@ int peer_pin_invalidate(struct peer_pin *pin)
 }
 EXPORT_SYMBOL_GPL(peer_pin_invalidate);
 
-/* For &peer_mock.on: invalidate a pin within a call for it. */
+/**
+ * peer_pin_invalidate_here() - for &peer_mock.on: invalidate a pin within a call for it
+ * @pin: the pin
+ */
 void peer_pin_invalidate_here(struct peer_pin *pin)
 {
 	peer_pin_invalidate(pin);
@@ -553,9 +592,12 @@ static struct peer_pin *find_pin(struct peer_mock *m, unsigned long addr)
 	return found;
 }
 
-/*
- * The pin of the memory that this thread has just got. @addr: first byte of the memory. Returns
- * the pin, with a reference to be put by peer_pin_put(); NULL if the memory is not a mock's.
+/**
+ * peer_mock_made() - the pin of the memory that this thread has just got
+ * @addr: first byte of the memory
+ *
+ * Return: the pin, with a reference to be put by peer_pin_put(); NULL if the memory is not
+ * a mock's.
  */
 struct peer_pin *peer_mock_made(unsigned long addr)
 {

@@ -17,28 +17,35 @@ static void kind_name(const enum peer_kind *kind, char *desc)
 
 KUNIT_ARRAY_PARAM(kind, kinds, kind_name);
 
-/*
- * For KUNIT_CASE_PARAM(): a client that unmaps its memory itself, and one for which the core
- * does. @prev: the previous kind, NULL to get the first one. @desc: buffer for the name of the
- * returned kind. Returns the next kind, NULL after the last one.
+/**
+ * scene_kinds() - for KUNIT_CASE_PARAM(): a client that unmaps its memory itself, and one
+ *	for which the core does
+ * @prev: the previous kind, NULL to get the first one
+ * @desc: buffer for the name of the returned kind
+ *
+ * Return: the next kind, NULL after the last one.
  */
 const void *scene_kinds(const void *prev, char *desc)
 {
 	return kind_gen_params(prev, desc);
 }
 
-/*
- * Whether the client of the running case unmaps its memory itself. Returns true if the client
- * does, false if the core unmaps for it.
+/**
+ * scene_unmaps() - whether the client of the running case unmaps its memory itself
+ * @test: the running case, of a KUNIT_CASE_PARAM() with scene_kinds()
+ *
+ * Return: true if the client does, false if the core unmaps for it.
  */
 bool scene_unmaps(struct kunit *test)
 {
 	return *(const enum peer_kind *)test->param_value == PEER_UNMAPS;
 }
 
-/*
- * Set up a registered client and a user without a region. Returns the scene, whose client and
- * user share a trace; valid until the end of the case.
+/**
+ * scene_up() - set up a registered client and a user without a region
+ * @test: the running case
+ *
+ * Return: the scene, whose client and user share a trace; valid until the end of the case.
  */
 struct scene *scene_up(struct kunit *test)
 {
@@ -56,9 +63,11 @@ struct scene *scene_up(struct kunit *test)
 	return s;
 }
 
-/*
- * Set up a client and a user with an active region of its memory. Returns the scene, with an
- * empty trace.
+/**
+ * scene_active() - set up a client and a user with an active region of its memory
+ * @test: the running case
+ *
+ * Return: the scene, with an empty trace.
  */
 struct scene *scene_active(struct kunit *test)
 {
@@ -70,9 +79,12 @@ struct scene *scene_active(struct kunit *test)
 	return s;
 }
 
-/*
- * Check the trace, and that no region is left. @unmaps: the expected trace if the client unmaps
- * its memory itself. @core: the expected trace if the core does.
+/**
+ * scene_expect() - check the trace, and that no region is left
+ * @test: the running case
+ * @s: the scene
+ * @unmaps: the expected trace if the client unmaps its memory itself
+ * @core: the expected trace if the core does
  */
 void scene_expect(struct kunit *test, struct scene *s, const char *unmaps, const char *core)
 {
@@ -96,7 +108,10 @@ static void hold_call(struct peer_pin *pin)
 	kvt_gate_sleep(&s->hold);
 }
 
-/* Hold up the revoke callback; for &peer_user.on_revoke. */
+/**
+ * scene_hold_revoke() - hold up the revoke callback; for &peer_user.on_revoke
+ * @u: the user
+ */
 void scene_hold_revoke(struct peer_user *u)
 {
 	struct scene *s = u->arg;
@@ -104,9 +119,11 @@ void scene_hold_revoke(struct peer_user *u)
 	kvt_gate_sleep(&s->hold);
 }
 
-/*
- * Thread function: the client invalidates its newest pin. Returns what the core's invalidate
- * function returned.
+/**
+ * scene_invalidate() - thread function: the client invalidates its newest pin
+ * @arg: the scene
+ *
+ * Return: what the core's invalidate function returned.
  */
 int scene_invalidate(void *arg)
 {
@@ -118,7 +135,12 @@ int scene_invalidate(void *arg)
 	return ret;
 }
 
-/* Thread function: the user gets a region. Returns 0, or what peer_region_get() failed with. */
+/**
+ * scene_get() - thread function: the user gets a region
+ * @arg: the scene
+ *
+ * Return: 0, or what peer_region_get() failed with.
+ */
 int scene_get(void *arg)
 {
 	struct scene *s = arg;
@@ -126,7 +148,12 @@ int scene_get(void *arg)
 	return peer_user_get(s->u);
 }
 
-/* Thread function: the user stops using the region. Returns 0. */
+/**
+ * scene_stop() - thread function: the user stops using the region
+ * @arg: the scene
+ *
+ * Return: 0.
+ */
 int scene_stop(void *arg)
 {
 	struct scene *s = arg;
@@ -135,7 +162,12 @@ int scene_stop(void *arg)
 	return 0;
 }
 
-/* Thread function: the user puts the region. Returns 0. */
+/**
+ * scene_put() - thread function: the user puts the region
+ * @arg: the scene
+ *
+ * Return: 0.
+ */
 int scene_put(void *arg)
 {
 	struct scene *s = arg;
@@ -144,9 +176,14 @@ int scene_put(void *arg)
 	return 0;
 }
 
-/*
- * Start a thread and hold it up in a callback of the client. Returns the thread, inside the
- * callback.
+/**
+ * scene_held_in() - start a thread and hold it up in a callback of the client
+ * @test: the running case
+ * @s: the scene
+ * @call: the callback
+ * @fn: the thread's function
+ *
+ * Return: the thread, inside the callback.
  */
 struct kvt_thread *scene_held_in(struct kunit *test, struct scene *s, enum peer_call call,
 				 int (*fn)(void *arg))
@@ -160,8 +197,13 @@ struct kvt_thread *scene_held_in(struct kunit *test, struct scene *s, enum peer_
 	return t;
 }
 
-/*
- * Let a thread that is held up go on, and join it. Returns what the thread's function returned.
+/**
+ * scene_let_go() - let a thread that is held up go on, and join it
+ * @test: the running case
+ * @s: the scene
+ * @t: the thread
+ *
+ * Return: what the thread's function returned.
  */
 int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
 {
@@ -171,9 +213,10 @@ int scene_let_go(struct kunit *test, struct scene *s, struct kvt_thread *t)
 	return t->ret;
 }
 
-/*
- * Wait until invalidations wait for a region that is being made. @waits: number of such
- * invalidations since the client was registered.
+/**
+ * scene_until_waiting() - wait until invalidations wait for a region that is being made
+ * @test: the running case, which fails if they do not in time
+ * @waits: number of such invalidations since the client was registered
  */
 void scene_until_waiting(struct kunit *test, u64 waits)
 {
@@ -191,15 +234,22 @@ static bool has_word(struct scene *s, const char *word)
 	return has;
 }
 
-/* Wait until another thread has added a word to the trace. */
+/**
+ * scene_until_word() - wait until another thread has added a word to the trace
+ * @test: the running case, which fails if that does not happen in time
+ * @s: the scene
+ * @word: the word
+ */
 void scene_until_word(struct kunit *test, struct scene *s, const char *word)
 {
 	KUNIT_ASSERT_TRUE_MSG(test, kvt_until(has_word(s, word)), "%s", word);
 }
 
-/*
- * Check how many invalidations have waited. @waits: expected number of invalidations that
- * waited. @timeouts: expected number of those that timed out.
+/**
+ * scene_expect_waits() - check how many invalidations have waited
+ * @test: the running case
+ * @waits: expected number of invalidations that waited
+ * @timeouts: expected number of those that timed out
  */
 void scene_expect_waits(struct kunit *test, int waits, int timeouts)
 {

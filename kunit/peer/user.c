@@ -17,7 +17,10 @@
 static LIST_HEAD(visits);
 static DEFINE_SPINLOCK(visits_lock);
 
-/* Note the locks that a thread holds before it calls the core. @v: set up for the thread. */
+/**
+ * peer_visit_begin() - note the locks that a thread holds before it calls the core
+ * @v: set up for the thread
+ */
 void peer_visit_begin(struct peer_visit *v)
 {
 	v->task = current;
@@ -29,7 +32,10 @@ void peer_visit_begin(struct peer_visit *v)
 }
 EXPORT_SYMBOL_GPL(peer_visit_begin);
 
-/* To be called when the core's function has returned. @v: from peer_visit_begin(). */
+/**
+ * peer_visit_end() - to be called when the core's function has returned
+ * @v: from peer_visit_begin()
+ */
 void peer_visit_end(struct peer_visit *v)
 {
 	spin_lock(&visits_lock);
@@ -38,9 +44,11 @@ void peer_visit_end(struct peer_visit *v)
 }
 EXPORT_SYMBOL_GPL(peer_visit_end);
 
-/*
- * Check the locks held in a function that the core calls. Returns true if the thread holds as
- * many locks as when it called the core, with the same preempt count, and interrupts are on.
+/**
+ * peer_visit_right() - check the locks held in a function that the core calls
+ *
+ * Return: true if the thread holds as many locks as when it called the core, with the same
+ * preempt count, and interrupts are on.
  */
 bool peer_visit_right(void)
 {
@@ -82,7 +90,12 @@ static void user_revoke(void *arg)
 		u->on_revoke(u);
 }
 
-/* Set up a user that asks for writable, revocable memory. @addr: first byte. @size: bytes. */
+/**
+ * peer_user_init() - set up a user that asks for writable, revocable memory
+ * @u: the user
+ * @addr: first byte
+ * @size: bytes
+ */
 void peer_user_init(struct peer_user *u, unsigned long addr, size_t size)
 {
 	/* The core does not use the device; the mocks compare the pointer. */
@@ -109,9 +122,13 @@ static void user_end(void *arg)
 		peer_user_put(u);
 }
 
-/*
- * A user that asks for writable, revocable memory. @addr: first byte. @size: bytes. Returns the
- * user, which lives as long as the case.
+/**
+ * peer_user_new() - a user that asks for writable, revocable memory
+ * @test: the running case; the user's memory is put when it ends
+ * @addr: first byte
+ * @size: bytes
+ *
+ * Return: the user, which lives as long as the case.
  */
 struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t size)
 {
@@ -123,9 +140,11 @@ struct peer_user *peer_user_new(struct kunit *test, unsigned long addr, size_t s
 }
 EXPORT_SYMBOL_GPL(peer_user_new);
 
-/*
- * Get the memory. @u: the user, which has no memory yet. Returns 0, or the error of
- * peer_region_get(); -EINVAL if it returned NULL.
+/**
+ * peer_user_get() - get the memory
+ * @u: the user, which has no memory yet
+ *
+ * Return: 0, or the error of peer_region_get(); -EINVAL if it returned NULL.
  */
 int peer_user_get(struct peer_user *u)
 {
@@ -146,7 +165,10 @@ int peer_user_get(struct peer_user *u)
 }
 EXPORT_SYMBOL_GPL(peer_user_get);
 
-/* Begin to use the memory. */
+/**
+ * peer_user_activate() - begin to use the memory
+ * @u: the user
+ */
 void peer_user_activate(struct peer_user *u)
 {
 	struct peer_visit v;
@@ -161,7 +183,10 @@ void peer_user_activate(struct peer_user *u)
 }
 EXPORT_SYMBOL_GPL(peer_user_activate);
 
-/* End the use of the memory. @u: the user; the device does not use it any more. */
+/**
+ * peer_user_stop() - end the use of the memory
+ * @u: the user; the device does not use it any more
+ */
 void peer_user_stop(struct peer_user *u)
 {
 	struct peer_visit v;
@@ -179,7 +204,10 @@ void peer_user_stop(struct peer_user *u)
 }
 EXPORT_SYMBOL_GPL(peer_user_stop);
 
-/* Give the memory back. @u: the user; the device does not use it any more. */
+/**
+ * peer_user_put() - give the memory back
+ * @u: the user; the device does not use it any more
+ */
 void peer_user_put(struct peer_user *u)
 {
 	struct peer_region *region = u->region;
@@ -202,9 +230,9 @@ void peer_user_put(struct peer_user *u)
 }
 EXPORT_SYMBOL_GPL(peer_user_put);
 
-/*
- * Simulate an access by the device, if the device may use the memory. @u: the user; an access
- * to memory that is not mapped is counted as wrong.
+/**
+ * peer_user_access() - simulate an access by the device, if the device may use the memory
+ * @u: the user; an access to memory that is not mapped is counted as wrong
  */
 void peer_user_access(struct peer_user *u)
 {
@@ -215,11 +243,15 @@ void peer_user_access(struct peer_user *u)
 }
 EXPORT_SYMBOL_GPL(peer_user_access);
 
-/*
- * For KUNIT_CASE_PARAM(): run a case PEER_ROUNDS times. @prev: the previous round; NULL before
- * the first. @desc: set to the name of the round. Long cases are split into rounds, so that the
- * task that waits for a case to end is not reported as hung. Returns the round; NULL after the
- * last.
+/**
+ * peer_next_round() - for KUNIT_CASE_PARAM(): run a case PEER_ROUNDS times
+ * @prev: the previous round; NULL before the first
+ * @desc: set to the name of the round
+ *
+ * Long cases are split into rounds, so that the task that waits for a case to end is not
+ * reported as hung.
+ *
+ * Return: the round; NULL after the last.
  */
 const void *peer_next_round(const void *prev, char *desc)
 {
@@ -232,7 +264,11 @@ const void *peer_next_round(const void *prev, char *desc)
 }
 EXPORT_SYMBOL_GPL(peer_next_round);
 
-/* Limit the time that an invalidation waits, until the end of the case. @ms: milliseconds. */
+/**
+ * peer_set_wait() - limit the time that an invalidation waits, until the end of the case
+ * @test: the running case
+ * @ms: milliseconds
+ */
 void peer_set_wait(struct kunit *test, unsigned int ms)
 {
 	char text[16];
@@ -242,10 +278,14 @@ void peer_set_wait(struct kunit *test, unsigned int ms)
 }
 EXPORT_SYMBOL_GPL(peer_set_wait);
 
-/*
- * Read a sysfs file of a client. @buf: gets the text, terminated by NUL and without the last
- * newline. @len: size of @buf in bytes. Returns the length of the text, or the error of open or
- * read.
+/**
+ * peer_read() - read a sysfs file of a client
+ * @client: the client's name
+ * @file: the file's name
+ * @buf: gets the text, terminated by NUL and without the last newline
+ * @len: size of @buf in bytes
+ *
+ * Return: the length of the text, or the error of open or read.
  */
 int peer_read(const char *client, const char *file, char *buf, size_t len)
 {
@@ -256,7 +296,14 @@ int peer_read(const char *client, const char *file, char *buf, size_t len)
 }
 EXPORT_SYMBOL_GPL(peer_read);
 
-/* Read a counter of a client from sysfs. Returns the value of the counter. */
+/**
+ * peer_count() - read a counter of a client from sysfs
+ * @test: the running case, which fails if there is no such file
+ * @client: the client's name
+ * @file: the file's name
+ *
+ * Return: the value of the counter.
+ */
 u64 peer_count(struct kunit *test, const char *client, const char *file)
 {
 	char text[32];
