@@ -41,6 +41,17 @@ static inline void die(const char *what)
 	exit(1);
 }
 
+static inline bool is_filled(const unsigned char *buf, int byte, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (buf[i] != byte)
+			return false;
+	}
+	return true;
+}
+
 static inline struct ibv_context *open_device(const char *name)
 {
 	int i, nr = 0;

@@ -589,17 +589,6 @@ static bool bad_lkey_zero(struct pair *p)
 	return spoiled(p, spoil_lkey_zero, IBV_WC_LOC_PROT_ERR);
 }
 
-static bool is_filled(const unsigned char *buf, int byte, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (buf[i] != byte)
-			return false;
-	}
-	return true;
-}
-
 /* The key that names all of memory reads none of it, */
 static bool dma_key_reads(struct pair *p)
 {

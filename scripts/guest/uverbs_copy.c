@@ -18,17 +18,6 @@ static const int accesses[] = {
 	IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 };
 
-static bool is_filled(const unsigned char *buf, unsigned char with)
-{
-	int i;
-
-	for (i = 0; i < BUF_BYTES; i++) {
-		if (buf[i] != with)
-			return false;
-	}
-	return true;
-}
-
 static bool own_memory_is_refused(struct pair *p)
 {
 	unsigned char *buf = aligned_alloc(4096, BUF_BYTES);
@@ -50,7 +39,7 @@ static bool own_memory_is_refused(struct pair *p)
 		memset(buf, 0xa5, BUF_BYTES);
 		if (mr)
 			ibv_dereg_mr(mr);
-		right = right && is_filled(buf, 0xa5);
+		right = right && is_filled(buf, 0xa5, BUF_BYTES);
 	}
 	free(buf);
 	return right;
