@@ -8,24 +8,115 @@
 
 #include "lib/objects.h"
 
-#define KVT_END(end, call)		\
-	void end(void *obj)		\
-	{				\
-		call;			\
-	}				\
-	EXPORT_SYMBOL_GPL(end)
+/**
+ * kvt_end_device() - put a reference to a device
+ * @ibdev: the device
+ */
+void kvt_end_device(void *ibdev)
+{
+	ib_device_put(ibdev);
+}
+EXPORT_SYMBOL_GPL(kvt_end_device);
 
-KVT_END(kvt_end_device, ib_device_put(obj));
-KVT_END(kvt_end_handler, ib_unregister_event_handler(obj));
-KVT_END(kvt_end_pd, ib_dealloc_pd(obj));
-KVT_END(kvt_end_ah, rdma_destroy_ah(obj, 0));
-KVT_END(kvt_end_alloc_cq, ib_free_cq(obj));
-KVT_END(kvt_end_cq, ib_destroy_cq(obj));
-KVT_END(kvt_end_srq, ib_destroy_srq(obj));
-KVT_END(kvt_end_qp, ib_destroy_qp(obj));
-KVT_END(kvt_end_mr, ib_dereg_mr(obj));
-KVT_END(kvt_end_mw, ib_dealloc_mw(obj));
-KVT_END(kvt_end_fmr, ib_dealloc_fmr(obj));
+/**
+ * kvt_end_handler() - unregister an event handler
+ * @handler: the handler
+ */
+void kvt_end_handler(void *handler)
+{
+	ib_unregister_event_handler(handler);
+}
+EXPORT_SYMBOL_GPL(kvt_end_handler);
+
+/**
+ * kvt_end_pd() - free a PD
+ * @pd: the PD
+ */
+void kvt_end_pd(void *pd)
+{
+	ib_dealloc_pd(pd);
+}
+EXPORT_SYMBOL_GPL(kvt_end_pd);
+
+/**
+ * kvt_end_ah() - destroy an address handle
+ * @ah: the address handle
+ */
+void kvt_end_ah(void *ah)
+{
+	rdma_destroy_ah(ah, 0);
+}
+EXPORT_SYMBOL_GPL(kvt_end_ah);
+
+/**
+ * kvt_end_alloc_cq() - free a CQ of ib_alloc_cq()
+ * @cq: the CQ
+ */
+void kvt_end_alloc_cq(void *cq)
+{
+	ib_free_cq(cq);
+}
+EXPORT_SYMBOL_GPL(kvt_end_alloc_cq);
+
+/**
+ * kvt_end_cq() - destroy a CQ of ib_create_cq()
+ * @cq: the CQ
+ */
+void kvt_end_cq(void *cq)
+{
+	ib_destroy_cq(cq);
+}
+EXPORT_SYMBOL_GPL(kvt_end_cq);
+
+/**
+ * kvt_end_srq() - destroy an SRQ
+ * @srq: the SRQ
+ */
+void kvt_end_srq(void *srq)
+{
+	ib_destroy_srq(srq);
+}
+EXPORT_SYMBOL_GPL(kvt_end_srq);
+
+/**
+ * kvt_end_qp() - destroy a queue pair
+ * @qp: the queue pair
+ */
+void kvt_end_qp(void *qp)
+{
+	ib_destroy_qp(qp);
+}
+EXPORT_SYMBOL_GPL(kvt_end_qp);
+
+/**
+ * kvt_end_mr() - free a memory region
+ * @mr: the region
+ */
+void kvt_end_mr(void *mr)
+{
+	ib_dereg_mr(mr);
+}
+EXPORT_SYMBOL_GPL(kvt_end_mr);
+
+/**
+ * kvt_end_mw() - free a memory window
+ * @mw: the window
+ */
+void kvt_end_mw(void *mw)
+{
+	ib_dealloc_mw(mw);
+}
+EXPORT_SYMBOL_GPL(kvt_end_mw);
+
+/**
+ * kvt_end_fmr() - free an FMR
+ * @fmr: the FMR
+ */
+void kvt_end_fmr(void *fmr)
+{
+	ib_dealloc_fmr(fmr);
+}
+EXPORT_SYMBOL_GPL(kvt_end_fmr);
 
 /**
  * kvt_complete_context() - a completion handler in the mock driver's own module
