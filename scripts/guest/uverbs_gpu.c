@@ -89,16 +89,6 @@ static enum ibv_wc_status transfer(struct pair *p, const struct gpu_mem *to,
 	return wc.status;
 }
 
-static bool filled(const unsigned char *mem, unsigned char value)
-{
-	int i;
-
-	for (i = 0; i < MESSAGE; i++)
-		if (mem[i] != value)
-			return false;
-	return true;
-}
-
 /* Over the end of a page of the GPU. */
 static bool writes_and_reads(struct pair *p)
 {
@@ -108,9 +98,10 @@ static bool writes_and_reads(struct pair *p)
 	NEED(get_mem(p, gpu, &gm));
 	memset(p->buf, 0x11, MESSAGE);
 	NEED(transfer(p, &gm, IBV_WR_RDMA_WRITE, at) == IBV_WC_SUCCESS);
-	NEED(filled(gm.mem + at, 0x11) && !gm.mem[at - 1] && !gm.mem[at + MESSAGE]);
+	NEED(is_filled(gm.mem + at, 0x11, MESSAGE) && !gm.mem[at - 1] && !gm.mem[at + MESSAGE]);
 	memset(gm.mem + at, 0x22, MESSAGE);
-	NEED(transfer(p, &gm, IBV_WR_RDMA_READ, at) == IBV_WC_SUCCESS && filled(p->buf, 0x22));
+	NEED(transfer(p, &gm, IBV_WR_RDMA_READ, at) == IBV_WC_SUCCESS &&
+	     is_filled(p->buf, 0x22, MESSAGE));
 	return put_mem(p, &gm, false);
 }
 
@@ -145,7 +136,7 @@ static bool others_are_untouched(struct traffic *t)
 	mem = mmap(NULL, GPU_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, gpu, other.offset);
 	NEED(mem != MAP_FAILED);
 	wait_traffic(t);
-	NEED(filled(mem, 0));
+	NEED(is_filled(mem, 0, MESSAGE));
 	NEED(!munmap(mem, GPU_BYTES) && !ioctl(gpu, FAKE_GPU_FREE, other.handle));
 	return true;
 }
@@ -167,7 +158,7 @@ static bool moves(struct pair *p)
 		NEED(!ioctl(gpu, FAKE_GPU_MOVE, gm.alloc.handle));
 		memset(gm.mem, 0x44, MESSAGE);
 		wait_traffic(&t);
-		NEED(filled(gm.mem, 0x33));
+		NEED(is_filled(gm.mem, 0x33, MESSAGE));
 	}
 	__atomic_store_n(&t.stop, true, __ATOMIC_RELAXED);
 	NEED(!pthread_join(thread, NULL) && t.status == IBV_WC_SUCCESS);
@@ -245,10 +236,10 @@ static bool by_address(struct pair *p)
 	at = 65536 - MESSAGE / 2;
 	memset(p->buf, 0x55, MESSAGE);
 	NEED(transfer(p, &gm, IBV_WR_RDMA_WRITE, (uintptr_t)gm.mem + at) == IBV_WC_SUCCESS);
-	NEED(filled(gm.mem + at, 0x55) && !gm.mem[at - 1] && !gm.mem[at + MESSAGE]);
+	NEED(is_filled(gm.mem + at, 0x55, MESSAGE) && !gm.mem[at - 1] && !gm.mem[at + MESSAGE]);
 	memset(gm.mem + at, 0x66, MESSAGE);
 	NEED(transfer(p, &gm, IBV_WR_RDMA_READ, (uintptr_t)gm.mem + at) == IBV_WC_SUCCESS &&
-	     filled(p->buf, 0x66));
+	     is_filled(p->buf, 0x66, MESSAGE));
 	NEED(!ioctl(gpu, FAKE_GPU_FREE, alloc.handle));
 	NEED(transfer(p, &gm, IBV_WR_RDMA_WRITE, (uintptr_t)gm.mem + at) == IBV_WC_REM_ACCESS_ERR);
 	NEED(!ibv_dereg_mr(mr) && !munmap(gm.mem, GPU_BYTES) && used() == 0);
