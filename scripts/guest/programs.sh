@@ -173,22 +173,23 @@ qperfs() {
 	wait $server
 }
 
+# ucx_by <transport>: it needs UD, too, to connect. With an IPv4 GID, it drops each datagram unless
+# its completion's sl says what kind of GID it is, which only mlx5's does.
+ucx_by() {
+	export UCX_NET_DEVICES="$DEV:1" UCX_IB_GID_INDEX=0 UCX_TLS="$1,ud_verbs:aux,self"
+}
+
 fabrics() {
 	row "fi_pingpong -p verbs -e msg" both_ends_by_address fi_pingpong -p verbs -e msg -I 20 -- \
 		-p verbs -e msg -I 20 $HOST
 	row "fi_pingpong -p verbs -e rdm" both_ends_by_address \
 		fi_pingpong -p "verbs;ofi_rxm" -e rdm -I 20 -- -p "verbs;ofi_rxm" -e rdm -I 20 $HOST
 	PATIENCE=40
-	# With an IPv4 GID, UCX drops each datagram unless its completion's sl says what kind of GID
-	# it is, which only mlx5's does.
-	export UCX_NET_DEVICES="$DEV:1" UCX_IB_GID_INDEX=0
 	for tl in rc_verbs ud_verbs; do
-		# To connect, RC needs UD.
-		export UCX_TLS=$tl,ud_verbs:aux,self
+		ucx_by $tl
 		row "ucx_perftest -t tag_lat, $tl" both_ends_by_address \
 			ucx_perftest -t tag_lat -n 100 -w 10 -- $HOST -t tag_lat -n 100 -w 10
 	done
-	unset UCX_NET_DEVICES UCX_IB_GID_INDEX UCX_TLS
 	PATIENCE=100
 }
 
@@ -207,10 +208,10 @@ fios() {
 }
 
 mpis() {
+	ucx_by rc_verbs
 	row "mpi4py.bench ringtest, Open MPI over UCX" timeout 40 mpirun.openmpi \
 		--allow-run-as-root --oversubscribe -n 2 --mca plm isolated --mca pml ucx \
-		-x UCX_TLS=rc_verbs,ud_verbs:aux,self -x "UCX_NET_DEVICES=$DEV:1" \
-		-x UCX_IB_GID_INDEX=0 \
+		-x UCX_TLS -x UCX_NET_DEVICES -x UCX_IB_GID_INDEX \
 		python3.11 -m mpi4py.bench ringtest
 }
 
