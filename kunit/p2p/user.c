@@ -41,7 +41,7 @@ static void holder_told(struct kverbs_p2pdma_user *u)
 	user->times++;
 	kvt_trace_add(user->trace, "%s", user->name);
 	if (user->gate)
-		kvt_gate_pass(user->gate);
+		kvt_gate_sleep(user->gate);
 	user->again = add_other(user);
 	if (user->mem)
 		pci_free_p2pmem(user->pdev, user->mem, PAGE_SIZE);
