@@ -96,8 +96,12 @@ check_p2p_kunit() {
 	! quick || breaks=(--breaks all)
 	name="p2p-$1-${what//[ ,]/-}"
 	p2p_machine
-	# Waiting for grace periods takes a quarter of the time.
-	! quick || MACHINE[-1]+=" rcupdate.rcu_expedited=1"
+	# Waiting for grace periods takes a quarter of the time, and the search for leaks reads the
+	# descriptor of each page.
+	if quick; then
+		MACHINE[-1]+=" rcupdate.rcu_expedited=1"
+		MACHINE+=(--mem 512)
+	fi
 	check_p2p "$what" p2p_kunit "$1" "$1" \
 		"SCALE=$scale OWN=${3// /:} SUITES=$4" --limit $((2400 * scale)) \
 		--suites $(($(wc -w <<<"$3") * $(kunit_suites "$4"))) ${breaks[@]+"${breaks[@]}"} \
