@@ -4,8 +4,9 @@
 # The default tier stays within ten minutes, whatever is added to it; BUDGET_MINUTES allows for
 # noise of a tenth. On a busy machine a clock says nothing of that. So what is
 # counted is the processor time that the run has used, in units of a fixed computation: how
-# long that takes is measured before and after the run, in processor time as well. Two
-# processors that are idle otherwise give the tier BUDGET_UNITS in that time.
+# long that takes is measured again and again during the run, in processor time as well, for
+# what a processor does in a second depends on its neighbours, of which some are not even in
+# this machine. Two processors that are idle otherwise give the tier BUDGET_UNITS in that time.
 #
 # Beside others that keep the processors busy, guests run longer, and their timers tick all that
 # time: then the tier may use BUSY_PERCENT more.
@@ -14,8 +15,11 @@
 # shellcheck disable=SC2034,SC2153,SC2154
 
 # Processor time that the computation took on the machine for which the budget was set, in
-# milliseconds.
-UNIT_MS=1430
+# milliseconds: when it was idle, and during a run.
+IDLE_UNIT_MS=1430
+UNIT_MS=1740
+# The run measures a tenth of the computation at a time.
+SAMPLE_SECONDS=15
 BUDGET_MINUTES=11
 # Of two such processors, 95 % of the time at work.
 BUDGET_UNITS=$((BUDGET_MINUTES * 60 * 2 * 950 / UNIT_MS))
@@ -36,12 +40,19 @@ children_ms() {
 	}' "/proc/$1/stat"
 }
 
-# Prints the processor time of the computation, in milliseconds.
+# measure_unit <tenths>: prints the processor time of so much of the computation, in milliseconds.
 measure_unit() {
 	local me=$BASHPID before
 	before=$(children_ms "$me")
-	busybox awk 'BEGIN { for (i = 0; i < 4000000; i++) x = (x * 75 + 74) % 65537 }'
+	busybox awk -v "n=${1}00000" 'BEGIN { for (i = 0; i < 4 * n; i++) x = (x * 75 + 74) % 65537 }'
 	echo $(($(children_ms "$me") - before))
+}
+
+sample_units() {
+	while :; do
+		measure_unit 1
+		sleep $SAMPLE_SECONDS
+	done
 }
 
 # Sets patience, by which the limits of guests are multiplied: how many times as long as on an
@@ -49,18 +60,25 @@ measure_unit() {
 # may become busier.
 budget_begins() {
 	local began=${EPOCHREALTIME/./} took
-	unit_before=$(measure_unit)
+	measure_unit 10 >/dev/null
 	took=$(((${EPOCHREALTIME/./} - began) / 1000))
-	patience=$((2 * (took / UNIT_MS + 1)))
+	patience=$((2 * (took / IDLE_UNIT_MS + 1)))
+	if $budgeted; then
+		sample_units >"$work/units" 9>&- &
+		sampler=$!
+	fi
 	used_before=$(children_ms $$)
 	machine_before=$(machine_ms)
 }
 
 budget_kept() {
 	local used unit units others limit=$BUDGET_UNITS
+	end_children "$sampler"
+	kill "$sampler"
+	wait "$sampler" || true
 	used=$(($(children_ms $$) - used_before))
 	others=$(($(machine_ms) - machine_before - used))
-	unit=$(((unit_before + $(measure_unit)) / 2))
+	unit=$(awk '{ sum += $1 } END { print int(10 * sum / NR) }' "$work/units")
 	units=$((used / unit))
 	echo "        $((used / 1000)) s of processor time in $((SECONDS - started)) s, $units units" \
 		"of $unit ms; $BUDGET_UNITS units are $BUDGET_MINUTES minutes of two processors"
