@@ -48,10 +48,16 @@ measure_unit() {
 	echo $(($(children_ms "$me") - before))
 }
 
+# Until it is terminated; what it measures then is finished, or not told.
 sample_units() {
+	local nap=
+	trap '[ -z "$nap" ] || kill "$nap"; exit 0' TERM
 	while :; do
 		measure_unit 1
-		sleep $SAMPLE_SECONDS
+		sleep $SAMPLE_SECONDS &
+		nap=$!
+		wait $nap
+		nap=
 	done
 }
 
@@ -73,7 +79,6 @@ budget_begins() {
 
 budget_kept() {
 	local used unit units others limit=$BUDGET_UNITS
-	end_children "$sampler"
 	kill "$sampler"
 	wait "$sampler" || true
 	used=$(($(children_ms $$) - used_before))
