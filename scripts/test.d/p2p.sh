@@ -6,10 +6,15 @@
 # Variables are shared with scripts/test.
 # shellcheck disable=SC2034,SC2153,SC2154
 
-# p2p_machine <options of scripts/p2p-machine>: sets MACHINE, options for guests.
+# p2p_machine <options of scripts/p2p-machine>: sets MACHINE, options for guests. In the default
+# tier, waiting for grace periods would take a quarter of the time, and the search for leaks
+# reads the descriptor of each page.
 p2p_machine() {
-	MACHINE=(--qemu "$("$KV_SCRIPTS/p2p-machine" "$@")"
-		--append "$CA_APPEND $("$KV_SCRIPTS/p2p-machine" "$@" --print append)")
+	local append
+	append="$CA_APPEND $("$KV_SCRIPTS/p2p-machine" "$@" --print append)"
+	! quick || append+=" rcupdate.rcu_expedited=1"
+	MACHINE=(--qemu "$("$KV_SCRIPTS/p2p-machine" "$@")" --append "$append")
+	! quick || MACHINE+=(--mem 512)
 }
 
 # p2p_modules <what it was built for> <directory>: the test kernels have a driver for the
@@ -96,12 +101,6 @@ check_p2p_kunit() {
 	! quick || breaks=(--breaks all)
 	name="p2p-$1-${what//[ ,]/-}"
 	p2p_machine
-	# Waiting for grace periods takes a quarter of the time, and the search for leaks reads the
-	# descriptor of each page.
-	if quick; then
-		MACHINE[-1]+=" rcupdate.rcu_expedited=1"
-		MACHINE+=(--mem 512)
-	fi
 	check_p2p "$what" p2p_kunit "$1" "$1" \
 		"SCALE=$scale OWN=${3// /:} SUITES=$4" --limit $((2400 * scale)) \
 		--suites $(($(wc -w <<<"$3") * $(kunit_suites "$4"))) ${breaks[@]+"${breaks[@]}"} \
