@@ -217,6 +217,7 @@ struct load {
 	int until;		/* number of completions of @flood */
 	int at;			/* number of completions of @flood after which @lone is pushed */
 	int waited;		/* completions of @flood that were handled before @lone was */
+	bool beside;		/* @lone was handled while @flood was being polled */
 };
 
 static void flood_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
@@ -239,6 +240,7 @@ static void light_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 	struct load *l = rec->arg;
 
 	l->waited = atomic_read(&l->flood->seen) - l->at;
+	l->beside = READ_ONCE(l->flood->cq->lane->runner->poller);
 }
 
 static struct load *load_new(struct kunit *test, unsigned int us, int until)
@@ -309,7 +311,10 @@ static void run_ends_when_another_lane_waits(struct kunit *test)
 	l->lone = items_new(test, l->light, 1);
 	load_run(test, l);
 	KUNIT_EXPECT_LE(test, l->waited, WAY_BOUND);
-	KUNIT_EXPECT_EQ(test, 1, lane->stats.gave_way);
+	/* A work queue takes another worker if the first takes ten milliseconds, by the clock. */
+	KUNIT_EXPECT_LE(test, lane->stats.gave_way, 1);
+	if (!l->beside)
+		KUNIT_EXPECT_EQ(test, 1, lane->stats.gave_way);
 	KUNIT_EXPECT_EQ(test, 0, lane->stats.time_spent);
 }
 
