@@ -138,6 +138,7 @@ struct ib_cq_lane_stats {
  * @nr: where runners may be displaced: number of completions in its batch, 0 when all were
  *	handed out; and IB_CQ_DISPLACED
  * @poller: task that runs it now, in contexts that may sleep
+ * @switches: where runners may be displaced: times that @poller had gone to sleep before it ran it
  * @parked: @poller waits for another runner from within a done()
  * @wc: completions being handed out, unless they were polled ahead
  */
@@ -150,6 +151,7 @@ struct ib_cq_runner {
 	struct ib_wc *end;
 	atomic_t nr;
 	struct task_struct *poller;
+	unsigned long switches;
 	bool parked;
 	struct ib_wc wc[IB_CQ_BATCH];
 };

@@ -27,9 +27,10 @@
  *
  *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
  *   - a watch, for sleeps of other kinds. A waker that makes a CQ pending beside others starts
- *     it. It checks every jiffy until the lane is idle, and displaces a runner that it finds
- *     asleep in a done(). It need not know whether another CQ is ready: if none is, the next
- *     runner finds that out, and the lane becomes idle.
+ *     it. It checks every jiffy until the lane is idle, and displaces a runner that is asleep in
+ *     a done() or has been since it was started: one that waits by short sleeps may be awake
+ *     whenever the watch looks. It need not know whether another CQ is ready: if none is, the
+ *     next runner finds that out, and the lane becomes idle.
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
  * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
@@ -165,20 +166,25 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	ib_cq_enqueue(lane, cq);
 }
 
-static bool ib_cq_asleep(const struct ib_cq_runner *runner, int *cpu)
+/*
+ * Whether it sleeps, or has slept since it was started. If that was in a done() that has returned,
+ * another runner goes on in vain, once: that one has not slept.
+ */
+static bool ib_cq_sleeps(const struct ib_cq_runner *runner, int *cpu)
 {
 	struct task_struct *task;
-	bool asleep = false;
+	bool sleeps = false;
 
 	rcu_read_lock();
 	/* It is the task's as long as its work item is executed; so the task still exists. */
 	task = READ_ONCE(runner->poller);
 	if (task) {
-		asleep = READ_ONCE(task->__state) != TASK_RUNNING;
+		sleeps = READ_ONCE(task->__state) != TASK_RUNNING ||
+			 READ_ONCE(task->nvcsw) != READ_ONCE(runner->switches);
 		*cpu = task_cpu(task);
 	}
 	rcu_read_unlock();
-	return asleep;
+	return sleeps;
 }
 
 /*
@@ -204,12 +210,12 @@ static void ib_cq_watch(struct timer_list *timer)
 	if (!ib_cq_watch_on(lane))
 		return;
 	/*
-	 * Without the lock, because it is nearly always awake; no runner is freed while the
+	 * Without the lock, because it has nearly never slept; no runner is freed while the
 	 * watch is on.
 	 */
-	if (ib_cq_asleep(READ_ONCE(lane->runner), &cpu)) {
+	if (ib_cq_sleeps(READ_ONCE(lane->runner), &cpu)) {
 		spin_lock(&lane->lock);
-		if (ib_cq_asleep(lane->runner, &cpu))
+		if (ib_cq_sleeps(lane->runner, &cpu))
 			ib_cq_displace(lane, lane->runner, cpu);
 		spin_unlock(&lane->lock);
 	}

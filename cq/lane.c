@@ -719,6 +719,8 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	struct ib_cq *cq;
 	bool others;
 
+	if (handover)
+		WRITE_ONCE(runner->switches, current->nvcsw);
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, current);
 	lane->stats.runs++;

@@ -22,6 +22,9 @@
 #define BEFORE		50
 #define LATE_NS		(5 * NSEC_PER_MSEC)
 
+/* Times that a done() asks, a jiffy apart. A lane is to go on without it after about two. */
+#define PATIENCE	100
+
 /* More than a work queue has active at a time by default. */
 #define SLEEPERS	300
 
@@ -178,6 +181,43 @@ static void c16_done_that_waits_for_a_mutex_stops_nobody(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&a->all));
 	recorder_expect_clean(test, a);
 	mutex_destroy(&lock);
+}
+
+/* A done() that asks again and again, a jiffy later, whether the done() beside it was called. */
+struct asker {
+	struct recorder *other;
+	struct item *item;	/* completion of @other */
+	int asked;
+};
+
+/*
+ * The watch starts before the first sleep, so each sleep ends before the watch looks: of timers of
+ * the same jiffy, the last to be added is the first to expire.
+ */
+static void ask_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct asker *a = rec->arg;
+
+	item_push(a->item);
+	while (!atomic_read(&a->other->seen) && a->asked < PATIENCE) {
+		a->asked++;
+		schedule_timeout_uninterruptible(1);
+	}
+}
+
+static void c16_done_that_sleeps_by_jiffies_stops_nobody(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct asker asker = {};
+	struct recorder *rec;
+
+	asker.other = beside(test, m, NULL, NULL);
+	asker.item = items_new(test, asker.other, 1);
+	rec = beside(test, m, ask_in_done, &asker);
+	expect_served(test, rec);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&asker.other->all));
+	recorder_expect_clean(test, asker.other);
+	KUNIT_EXPECT_LT(test, asker.asked, PATIENCE);
 }
 
 static void c16_two_may_sleep_beside_a_third(struct kunit *test)
@@ -831,6 +871,7 @@ static struct kunit_case cq_sleep_cases[] = {
 	KUNIT_CASE_PARAM(done_may_wait_for_a_done_that_is_next_in_line, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_may_wait_for_another_lane_that_waits_for_its_own, kvt_queued_context),
 	KUNIT_CASE_PARAM(c16_done_that_waits_for_a_mutex_stops_nobody, kvt_queued_context),
+	KUNIT_CASE_PARAM(c16_done_that_sleeps_by_jiffies_stops_nobody, kvt_queued_context),
 	KUNIT_CASE_PARAM(c16_two_may_sleep_beside_a_third, kvt_queued_context),
 	KUNIT_CASE_PARAM(hundreds_may_sleep_at_once, kvt_queued_context),
 	KUNIT_CASE_PARAM(cq_behind_sleepers_waits_two_jiffies_for_each, kvt_queued_context),
