@@ -81,6 +81,51 @@ mainline_ulps_guest() {
 	ulps_guest "the kernel's own core: $1" "$1-mainline" "$2" --env CORE=mainline "${@:3}"
 }
 
+# machine <server or client> <directory> <its modules>: a guest whose network is the other one.
+machine() {
+	local end=$1 other=client dir=$2 mac=1
+	[ "$end" = server ] || other=server mac=2
+	guest "machines-$(basename "$dir")-$end" --kernel 6.12 --tree "$(cat "$dir/tree")" \
+		--env "END=$end" --limit $((400 * scale)) --modules "$3" \
+		--need "virtio_net sch_netem nvmet nvme-fabrics crc32_generic $4" \
+		--file "$KV_SCRIPTS/guest/rdmalink.c" --file "$KV_SCRIPTS/guest/disk.sh" \
+		--file "$KV_SCRIPTS/guest/cores.sh" --run "$KV_SCRIPTS/guest/machines.sh" --qemu \
+		"-device virtio-net-pci,netdev=wire,mac=52:54:00:07:00:0$mac -netdev
+		dgram,id=wire,local.type=unix,local.path=$dir/$end,remote.type=unix,remote.path=$dir/$other"
+}
+
+# check_machines <what> <end that has kverbs' core>: the other end has the kernel's own.
+check_machines() {
+	local what=$1 ours=$2 theirs=client dir=$work/$2 pid status=0 end
+	local stock="rdma_ucm rdma_rxe nvmet-rdma nvme-rdma"
+	[ "$ours" = server ] || theirs=server
+	mkdir "$dir"
+	"$KV_SCRIPTS/userland" >"$dir/tree" || return
+	machine "$theirs" "$dir" "" "$stock" &
+	pid=$!
+	machine "$ours" "$dir" "$modules" "" || status=1
+	wait $pid || status=1
+	for end in server client; do
+		count_reports "machines-$ours-$end"
+	done
+	if [ $status -eq 0 ]; then
+		check_passed "$what"
+	else
+		cat "$work/machines-$ours-client.out" >>"$work/machines-$ours-server.out"
+		check_failed "$what" "$work/machines-$ours-server.out"
+	fi
+}
+
+# ulps_machines: rdma_rxe on two machines, with kverbs' core on each in turn.
+ulps_machines() {
+	local end what modules
+	modules="$(run_modules "$MODULES_DIR") $(ulps_modules 6.12 uverbs rxe nvme)"
+	for end in server client; do
+		what="rdma_rxe on two machines, kverbs' core on the $end, 6.12"
+		add_job check "$PARALLEL" "${needs[*]-}" "$what" check_machines "$what" $end
+	done
+}
+
 # Processes, under kverbs' core.
 ulps_processes() {
 	spawn "9P, 6.12" check_userspace "9P, 6.12" ulps-9p-6.12 --kernel 6.12 \
@@ -174,6 +219,7 @@ part_ulps() {
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
 	ulps_processes
+	ulps_machines
 
 	# As Debian ships them.
 	need_mainline 6.12
