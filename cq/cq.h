@@ -44,8 +44,12 @@
 #define IB_CQ_WAIT	BIT(3)	/* a thread waits for it */
 #define IB_CQ_NOTIFIED	BIT(4)	/* IB_POLL_DIRECT: a completion came */
 
-/* ib_cq_runner.nr, beside the number: another runner took the place of this one. */
+/*
+ * ib_cq_runner.nr, beside the number: another runner took the place of this one; and from this bit
+ * on, what tells a batch from those before it.
+ */
 #define IB_CQ_DISPLACED	BIT(8)
+#define IB_CQ_BATCH_ID	BIT(9)
 
 struct ib_cq_lane;
 struct ib_cq_runner;
@@ -136,9 +140,10 @@ struct ib_cq_lane_stats {
  * @at: the completion that is being handed out now, in @wc or the lane's @ahead
  * @end: where its batch ends
  * @nr: where runners may be displaced: number of completions in its batch, 0 when all were
- *	handed out; and IB_CQ_DISPLACED
+ *	handed out; which batch that is, and IB_CQ_DISPLACED
+ * @batch: what @nr was set to when its last batch began
  * @poller: task that runs it now, in contexts that may sleep
- * @switches: where runners may be displaced: times that @poller had gone to sleep before it ran it
+ * @switches: where runners may be displaced: times that @poller had gone to sleep before its batch
  * @parked: @poller waits for another runner from within a done()
  * @wc: completions being handed out, unless they were polled ahead
  */
@@ -150,6 +155,7 @@ struct ib_cq_runner {
 	struct ib_wc *at;
 	struct ib_wc *end;
 	atomic_t nr;
+	unsigned int batch;
 	struct task_struct *poller;
 	unsigned long switches;
 	bool parked;

@@ -11,9 +11,9 @@
  *   the runner				who displaces it, with lane->lock held
  *
  *   poll a batch of n completions
- *   nr = n (release)			nr != 0: nr |= IB_CQ_DISPLACED
+ *   nr = n, batch b (release)		nr = n, b: nr |= IB_CQ_DISPLACED
  *   call done() n times			 take the CQ out of @ready
- *   nr = n -> 0				 lane->runner = a spare one
+ *   nr = n, b -> 0			 lane->runner = a spare one
  *   or else it was displaced:		 start that
  *	become a spare one
  *	pending += CQ, as a waker
@@ -28,9 +28,10 @@
  *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
  *   - a watch, for sleeps of other kinds. A waker that makes a CQ pending beside others starts
  *     it. It checks every jiffy until the lane is idle, and displaces a runner that is asleep in
- *     a done() or has been since it was started: one that waits by short sleeps may be awake
- *     whenever the watch looks. It need not know whether another CQ is ready: if none is, the
- *     next runner finds that out, and the lane becomes idle.
+ *     a done() or has been in this batch: one that waits by short sleeps may be awake whenever
+ *     the watch looks. What was before the batch does not count, for a CQ whose done() does not
+ *     sleep is not polled beside others. It need not know whether another CQ is ready: if none
+ *     is, the next runner finds that out, and the lane becomes idle.
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
  * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
@@ -107,20 +108,17 @@ int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs)
 }
 
 /*
- * Another runner takes the place of @runner, if that is the lane's and inside a batch. @cpu
- * is where it starts, in a context that is bound to CPUs.
+ * Another runner takes the place of @runner, which is the lane's, unless the batch @nr has ended
+ * or there was none. @cpu is where it starts, in a context that is bound to CPUs.
  */
-static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner, int cpu)
+static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner, int nr, int cpu)
 {
-	int nr = atomic_read(&runner->nr);
 	struct ib_cq_runner *next;
 
 	lockdep_assert_held(&lane->lock);
-	do {
-		if (!nr)
-			return;
-		/* Pairs with the atomic_set_release() in ib_cq_begin_batch(). */
-	} while (!atomic_try_cmpxchg(&runner->nr, &nr, nr | IB_CQ_DISPLACED));
+	/* Pairs with the atomic_set_release() in ib_cq_begin_batch(). */
+	if (!nr || atomic_cmpxchg(&runner->nr, nr, nr | IB_CQ_DISPLACED) != nr)
+		return;
 
 	/* It is the first one, as always while its runner polls it. */
 	ib_cq_ready_del(lane, &lane->ready);
@@ -141,7 +139,7 @@ void ib_cq_hand_over(struct ib_cq_lane *lane)
 	spin_lock_bh(&lane->lock);
 	runner = lane->runner;
 	if (READ_ONCE(runner->poller) == current)
-		ib_cq_displace(lane, runner, raw_smp_processor_id());
+		ib_cq_displace(lane, runner, atomic_read(&runner->nr), raw_smp_processor_id());
 	spin_unlock_bh(&lane->lock);
 }
 
@@ -166,25 +164,28 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	ib_cq_enqueue(lane, cq);
 }
 
-/*
- * Whether it sleeps, or has slept since it was started. If that was in a done() that has returned,
- * another runner goes on in vain, once: that one has not slept.
- */
-static bool ib_cq_sleeps(const struct ib_cq_runner *runner, int *cpu)
+/* Returns the batch in which it sleeps or has slept, as its @nr; or 0. */
+static int ib_cq_slept_in(const struct ib_cq_runner *runner, int *cpu)
 {
 	struct task_struct *task;
-	bool sleeps = false;
+	bool slept = false;
+	int nr;
 
+	/*
+	 * Pairs with the release in ib_cq_begin_batch(). If @nr is still the same when the runner
+	 * is displaced, all that is read here was so in that batch.
+	 */
+	nr = atomic_read_acquire(&runner->nr);
 	rcu_read_lock();
 	/* It is the task's as long as its work item is executed; so the task still exists. */
 	task = READ_ONCE(runner->poller);
 	if (task) {
-		sleeps = READ_ONCE(task->__state) != TASK_RUNNING ||
-			 READ_ONCE(task->nvcsw) != READ_ONCE(runner->switches);
+		slept = READ_ONCE(task->__state) != TASK_RUNNING ||
+			READ_ONCE(task->nvcsw) != READ_ONCE(runner->switches);
 		*cpu = task_cpu(task);
 	}
 	rcu_read_unlock();
-	return sleeps;
+	return slept ? nr : 0;
 }
 
 /*
@@ -205,7 +206,7 @@ static bool ib_cq_watch_on(const struct ib_cq_lane *lane)
 static void ib_cq_watch(struct timer_list *timer)
 {
 	struct ib_cq_lane *lane = from_timer(lane, timer, watch);
-	int cpu;
+	int nr, cpu = 0;
 
 	if (!ib_cq_watch_on(lane))
 		return;
@@ -213,10 +214,10 @@ static void ib_cq_watch(struct timer_list *timer)
 	 * Without the lock, because it has nearly never slept; no runner is freed while the
 	 * watch is on.
 	 */
-	if (ib_cq_sleeps(READ_ONCE(lane->runner), &cpu)) {
+	if (ib_cq_slept_in(READ_ONCE(lane->runner), &cpu)) {
 		spin_lock(&lane->lock);
-		if (ib_cq_sleeps(lane->runner, &cpu))
-			ib_cq_displace(lane, lane->runner, cpu);
+		nr = ib_cq_slept_in(lane->runner, &cpu);
+		ib_cq_displace(lane, lane->runner, nr, cpu);
 		spin_unlock(&lane->lock);
 	}
 	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);

@@ -363,19 +363,22 @@ static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib
 	runner->end = wc + n;
 	cq->stats.completions += n;
 	lane->stats.completions += n;
+	if (!handover)
+		return;
+	WRITE_ONCE(runner->switches, current->nvcsw);
+	runner->batch = ((runner->batch | (IB_CQ_BATCH_ID - 1)) + 1) | n;
 	/*
-	 * Pairs with the cmpxchg in ib_cq_displace(): it sees what was done to the lane. From
-	 * here on that may be another runner's.
+	 * Pairs with the acquire in ib_cq_slept_in() and the cmpxchg in ib_cq_displace(): they see
+	 * what was done to the lane. From here on that may be another runner's.
 	 */
-	if (handover)
-		atomic_set_release(&runner->nr, n);
+	atomic_set_release(&runner->nr, runner->batch);
 }
 
 /* Returns false if the runner was displaced: the lane is another one's. */
-static __always_inline bool ib_cq_end_batch(struct ib_cq_runner *runner, int n,
-					    const bool handover)
+static __always_inline bool ib_cq_end_batch(struct ib_cq_runner *runner, const bool handover)
 {
-	return !handover || likely(atomic_cmpxchg(&runner->nr, n, 0) == n);
+	return !handover ||
+	       likely(atomic_cmpxchg(&runner->nr, runner->batch, 0) == runner->batch);
 }
 
 /*
@@ -392,13 +395,13 @@ static __always_inline int ib_cq_poll_batch(struct ib_cq_lane *lane, struct ib_c
 	if (likely(n == IB_CQ_BATCH)) {
 		ib_cq_begin_batch(lane, runner, cq, runner->wc, IB_CQ_BATCH, handover);
 		ib_cq_hand_out_whole(runner, cq);
-		return ib_cq_end_batch(runner, IB_CQ_BATCH, handover) ? n : -n;
+		return ib_cq_end_batch(runner, handover) ? n : -n;
 	}
 	if (!n)
 		return 0;
 	ib_cq_begin_batch(lane, runner, cq, runner->wc, n, handover);
 	ib_cq_hand_out(runner, cq, runner->wc, runner->wc + n);
-	return ib_cq_end_batch(runner, n, handover) ? n : -n;
+	return ib_cq_end_batch(runner, handover) ? n : -n;
 }
 
 /* For IB_POLL_DIRECT. */
@@ -455,7 +458,7 @@ static noinline int ib_cq_ahead_batch(struct ib_cq_lane *lane, struct ib_cq_runn
 	else
 		ib_cq_hand_out(runner, cq, wc, end);
 	kverbs_delay("ib_cq_ahead_batch");
-	if (!ib_cq_end_batch(runner, n, handover)) {
+	if (!ib_cq_end_batch(runner, handover)) {
 		ib_cq_hand_out(runner, cq, end, wc + n);
 		ib_cq_end_ahead(lane);
 		return -n;
@@ -719,8 +722,6 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	struct ib_cq *cq;
 	bool others;
 
-	if (handover)
-		WRITE_ONCE(runner->switches, current->nvcsw);
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, current);
 	lane->stats.runs++;

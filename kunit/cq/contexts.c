@@ -3,6 +3,7 @@
  * CQs of ib_alloc_cq() in each polling context, on a mock device whose completions the case
  * pushes itself.
  */
+#include <linux/delay.h>
 #include <linux/kthread.h>
 
 #include "cq/rig.h"
@@ -11,6 +12,9 @@
 #define FLOOD		200000
 #define MANY_CQS	16
 #define CONTEXTS	5
+
+/* Jiffies for which a done() computes. */
+#define BUSY		10
 
 static void note_rearm(struct ib_cq *cq, void *arg)
 {
@@ -237,6 +241,60 @@ static void done_is_never_concurrent_for_one_cq(struct kunit *test)
 	recorder_expect_clean(test, rec);
 }
 
+/* Sleeps, mostly not for so long that the watch looks meanwhile. */
+static void nap_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	usleep_range(1000, 2000);
+}
+
+/* A done() that computes beside another CQ. */
+struct busy {
+	struct recorder *other;
+	int seen;		/* its completions handled when the done() returned */
+};
+
+/* Lets the watch look, and others run, but does not sleep. */
+static void work_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct busy *b = rec->arg;
+	int i;
+
+	for (i = 0; i < BUSY; i++) {
+		mdelay(jiffies_to_msecs(1));
+		cond_resched();
+	}
+	b->seen = atomic_read(&b->other->seen);
+}
+
+/* The CQs of a lane are not polled concurrently, except for those whose done() sleeps. */
+static void done_that_does_not_sleep_runs_alone(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct recorder *rec[3];
+	struct item *items[3];
+	struct busy busy = {};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(rec); i++) {
+		rec[i] = recorder_up(test, m, kvt_context(test), 0);
+		rec[i]->expect = 1;
+		items[i] = items_new(test, rec[i], 1);
+	}
+	rec[0]->on_done = nap_in_done;
+	rec[1]->on_done = work_in_done;
+	rec[1]->arg = &busy;
+	busy.other = rec[2];
+	preempt_disable();
+	for (i = 0; i < ARRAY_SIZE(rec); i++)
+		KUNIT_EXPECT_TRUE(test, item_push(items[i]));
+	preempt_enable();
+	for (i = 0; i < ARRAY_SIZE(rec); i++) {
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&rec[i]->all));
+		recorder_expect_clean(test, rec[i]);
+	}
+	KUNIT_EXPECT_EQ(test, 0, busy.seen);
+}
+
 static void stay_inside(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
 	kvt_gate_pass(rec->arg);
@@ -384,6 +442,7 @@ static struct kunit_case cq_contexts_cases[] = {
 	KUNIT_CASE_PARAM(null_wr_cqe_is_tolerated_on_error, kvt_any_context),
 	KUNIT_CASE_PARAM(done_may_cause_the_next_completion, kvt_any_context),
 	KUNIT_CASE_PARAM(done_is_never_concurrent_for_one_cq, kvt_any_context),
+	KUNIT_CASE_PARAM(done_that_does_not_sleep_runs_alone, kvt_queued_context),
 	KUNIT_CASE_PARAM(free_waits_for_done_and_nothing_runs_after, kvt_any_context),
 	KUNIT_CASE_PARAM(many_cqs_on_one_vector_are_all_served, kvt_any_context),
 	KUNIT_CASE_PARAM(failing_create_leaves_nothing, kvt_any_context),
