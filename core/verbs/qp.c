@@ -459,6 +459,9 @@ static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 	unsigned long state_before = READ_ONCE(qp->known_state);
 	int ret = 0;
 
+	/* Also if the alternate path is not reached. */
+	if (mask & IB_QP_ALT_PATH)
+		alt_passed = attr->alt_ah_attr.grh.sgid_attr;
 	if (mask & IB_QP_AV)
 		ret = ib_ah_attr_fill(call, qp->device, "ah_attr", &attr->ah_attr, &passed);
 	if (ret) {

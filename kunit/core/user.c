@@ -322,6 +322,33 @@ static void path_of_process_gets_its_ethernet_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, &udata));
 }
 
+/* What the caller brought stays the caller's, even if the other path is not found. */
+static void failed_look_up_keeps_the_source_of_the_alternate_path(struct kunit *test)
+{
+	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 4, IB_POLL_DIRECT);
+	const struct ib_gid_attr *source = rdma_get_gid_attr(m->ibdev, 1, 0);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {
+		.ah_attr = {
+			.type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .ah_flags = IB_AH_GRH,
+			.grh.dgid.raw = { [10] = 0xff, 0xff, 10, 0, 0, 7 },
+		},
+	};
+	struct ib_udata udata = {};
+	struct ib_qp *qp;
+
+	kvt_qp_init(&init, cq, cq);
+	qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(source));
+	attr.alt_ah_attr = attr.ah_attr;
+	attr.alt_ah_attr.grh.sgid_attr = source;
+	KUNIT_EXPECT_EQ(test, -EHOSTUNREACH,
+			ib_modify_qp_with_udata(qp, &attr, IB_QP_AV | IB_QP_ALT_PATH, &udata));
+	KUNIT_ASSERT_PTR_EQ(test, source, attr.alt_ah_attr.grh.sgid_attr);
+	rdma_put_gid_attr(source);
+}
+
 /* --- what RDMA netlink asks ------------------------------------------------------------- */
 
 static void devices_are_walked_through(struct kunit *test)
@@ -372,6 +399,7 @@ static struct kunit_case core_user_cases[] = {
 	KUNIT_CASE(extended_connections_are_refused),
 	KUNIT_CASE(qp_of_process_is_listed_with_it),
 	KUNIT_CASE(path_of_process_gets_its_ethernet_address),
+	KUNIT_CASE(failed_look_up_keeps_the_source_of_the_alternate_path),
 	KUNIT_CASE(devices_are_walked_through),
 	KUNIT_CASE(clients_are_called_by_name),
 	{}
