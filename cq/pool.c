@@ -419,7 +419,10 @@ int ib_cq_pool_init(struct ib_device *dev)
 	INIT_DELAYED_WORK(&pool->trim, ib_cq_pool_trim);
 	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++)
 		INIT_LIST_HEAD(&pool->cqs[i]);
+	/* The checker, which may look at once, finds the lock and the lists set up. */
+	mutex_lock(&ib_registry_lock);
 	dev->cq_pool = pool;
+	mutex_unlock(&ib_registry_lock);
 	return 0;
 }
 
