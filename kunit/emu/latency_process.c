@@ -163,6 +163,7 @@ static void resize_of_longest_srq(struct kunit *test)
 {
 	struct lat_process *l = lat_process_new(test, 1);
 	int nr = lat_scaled(LAT_SRQ_RING), i;
+	struct ib_srq_attr attr = { .max_wr = nr };
 	struct emu_uring *ring;
 	struct ib_srq *srq = process_srq(test, l->process, l->r->b.pd, nr, LAT_SGE, &ring);
 
@@ -172,7 +173,8 @@ static void resize_of_longest_srq(struct kunit *test)
 	lat_process_fill_sends(test, l, LAT_SGE, SZ_256);
 	lat_begin();
 	for (i = 0; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, 0, process_resize_srq(l->process, srq, nr, &ring));
+		KUNIT_EXPECT_EQ(test, 0, process_modify_srq(l->process, srq, &attr, IB_SRQ_MAX_WR,
+							    &ring));
 	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->a.qp));
 	KUNIT_EXPECT_TRUE(test, lat_process_collect(l, 2, IB_WC_SUCCESS));
 	lat_end();

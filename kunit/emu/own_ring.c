@@ -324,11 +324,30 @@ static void place_of_a_receive_is_given_back_once(struct kunit *test)
 	rig_destroy_qp(test, &s->other->r->b);
 }
 
+/* The process goes on with the ring that it has: librxe maps a new one only after success. */
+static void ring_stays_if_the_limit_is_refused(struct kunit *test)
+{
+	struct sharers *s = sharers_up(test);
+	struct ib_srq_attr attr = {}, bad = { .max_wr = 4 * DEPTH, .srq_limit = 64 * DEPTH };
+	struct emu_uring *ring = s->ring;
+
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			process_modify_srq(s->slow->process, s->srq, &bad,
+					   IB_SRQ_MAX_WR | IB_SRQ_LIMIT, &ring));
+	KUNIT_ASSERT_EQ(test, 0, ib_query_srq(s->srq, &attr));
+	KUNIT_ASSERT_EQ(test, DEPTH, attr.max_wr);
+	KUNIT_EXPECT_TRUE(test, sharers_post(s));
+	KUNIT_EXPECT_TRUE(test, sharers_receive(s, s->other));
+	rig_destroy_qp(test, &s->slow->r->b);
+	rig_destroy_qp(test, &s->other->r->b);
+}
+
 static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE(process_and_kernel_send_to_each_other),
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
+	KUNIT_CASE(ring_stays_if_the_limit_is_refused),
 	KUNIT_CASE_PARAM(receive_that_another_took_is_not_taken_again, standstill_gen_params),
 	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),
 	{}

@@ -137,25 +137,26 @@ struct ib_srq *process_srq(struct kunit *test, struct process *p, struct ib_pd *
 EXPORT_SYMBOL_GPL(process_srq);
 
 /**
- * process_resize_srq() - change the size of a process's SRQ
+ * process_modify_srq() - change the size or the limit of a process's SRQ
  * @p: the process
  * @srq: the SRQ
- * @max_wr: its new size
- * @ring: set to the new ring
+ * @attr: the new values
+ * @mask: which of them
+ * @ring: set to the new ring, if there is one
  *
  * Return: 0, or what the driver returned; -EFAULT if the process was told of no ring.
  */
-int process_resize_srq(struct process *p, struct ib_srq *srq, u32 max_wr, struct emu_uring **ring)
+int process_modify_srq(struct process *p, struct ib_srq *srq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct emu_uring **ring)
 {
 	struct rxe_modify_srq_cmd cmd = { .mmap_info_addr = p->page + RESIZED };
-	struct ib_srq_attr attr = { .max_wr = max_wr };
 	struct mminfo info;
 	int err;
 
 	if (copy_to_user((void __user *)(p->page + REQUESTS), &cmd, sizeof(cmd)))
 		return -EFAULT;
-	err = p->ibdev->ops.modify_srq(srq, &attr, IB_SRQ_MAX_WR, &p->request.driver_udata);
-	if (err)
+	err = p->ibdev->ops.modify_srq(srq, attr, mask, &p->request.driver_udata);
+	if (err || !(mask & IB_SRQ_MAX_WR))
 		return err;
 	err = process_read(p, RESIZED, &info, sizeof(info));
 	if (err)
@@ -163,7 +164,7 @@ int process_resize_srq(struct process *p, struct ib_srq *srq, u32 max_wr, struct
 	*ring = process_find_ring(p, &info);
 	return *ring ? 0 : -EFAULT;
 }
-EXPORT_SYMBOL_GPL(process_resize_srq);
+EXPORT_SYMBOL_GPL(process_modify_srq);
 
 /**
  * process_make_qp() - make the queue pair of an end of a rig as a process's, in RESET

@@ -30,7 +30,8 @@ struct ib_cq *process_cq(struct kunit *test, struct process *p, int cqe, struct 
 			 struct emu_uring **ring);
 struct ib_srq *process_srq(struct kunit *test, struct process *p, struct ib_pd *pd, u32 max_wr,
 			   u32 max_sge, struct emu_uring **ring);
-int process_resize_srq(struct process *p, struct ib_srq *srq, u32 max_wr, struct emu_uring **ring);
+int process_modify_srq(struct process *p, struct ib_srq *srq, struct ib_srq_attr *attr,
+		       enum ib_srq_attr_mask mask, struct emu_uring **ring);
 void process_make_qp(struct kunit *test, struct process *p, struct rig *r, struct rig_end *e,
 		     struct process_rings *rings);
 

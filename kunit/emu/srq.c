@@ -419,6 +419,21 @@ static void limit_outlives_a_change_of_size(struct kunit *test)
 		shared_send(test, s, i);
 }
 
+/* What cannot be done in full is not done in part. */
+static void size_and_limit_are_changed_together_or_not_at_all(struct kunit *test)
+{
+	struct shared *s = shared_of_param(test);
+	struct ib_srq_attr both = { .max_wr = 64, .srq_limit = 65 };
+
+	shared_fill(test, s, 0, 8);
+	KUNIT_ASSERT_EQ(test, 0, set_limit(s, 6));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_srq(s->srq, &both, IB_SRQ_MAX_WR | IB_SRQ_LIMIT));
+	KUNIT_EXPECT_EQ(test, DEPTH, query(test, s).max_wr);
+	KUNIT_EXPECT_EQ(test, 6, query(test, s).srq_limit);
+	shared_fill(test, s, 8, DEPTH);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, shared_recv(s, DEPTH));
+}
+
 /* Numbered messages sent to an SRQ. */
 struct stream {
 	struct shared *s;	/* the rig with the SRQ */
@@ -760,6 +775,7 @@ static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(resize_keeps_what_is_there, pair_gen_params),
 	KUNIT_CASE_PARAM(resize_to_less_than_is_there, pair_gen_params),
 	KUNIT_CASE_PARAM(limit_outlives_a_change_of_size, pair_gen_params),
+	KUNIT_CASE_PARAM(size_and_limit_are_changed_together_or_not_at_all, pair_gen_params),
 	KUNIT_CASE_PARAM(resize_under_traffic_keeps_the_order, pair_gen_params),
 	KUNIT_CASE(srq_serves_all_types_of_several_pds),
 	KUNIT_CASE_PARAM(srq_keys_are_of_its_pd, type_gen_params),

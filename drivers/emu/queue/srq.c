@@ -243,10 +243,9 @@ static u32 emu_srq_depth(const struct emu_srq *srq)
 	return srq->user_rq ? emu_user->depth(srq->user_rq) : srq->in->ring.depth;
 }
 
-static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
+static void emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 {
-	if (limit > emu_srq_depth(srq))
-		return -EINVAL;
+	lockdep_assert_held(&srq->lock);
 	atomic_set(&srq->limit, limit);
 	/*
 	 * There may be fewer receives already, and no engine that would take
@@ -254,7 +253,6 @@ static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 	 */
 	smp_mb();
 	emu_srq_check_limit(srq);
-	return 0;
 }
 
 int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
@@ -264,10 +262,14 @@ int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 	int err = 0;
 
 	mutex_lock(&srq->lock);
-	if (mask & IB_SRQ_MAX_WR)
+	/* First: what cannot be changed in full is not changed in part. */
+	if ((mask & IB_SRQ_LIMIT) &&
+	    attr->srq_limit > (mask & IB_SRQ_MAX_WR ? attr->max_wr : emu_srq_depth(srq)))
+		err = -EINVAL;
+	if (!err && (mask & IB_SRQ_MAX_WR))
 		err = emu_srq_resize(srq, attr->max_wr);
 	if (!err && (mask & IB_SRQ_LIMIT))
-		err = emu_srq_set_limit(srq, attr->srq_limit);
+		emu_srq_set_limit(srq, attr->srq_limit);
 	mutex_unlock(&srq->lock);
 	return err;
 }
