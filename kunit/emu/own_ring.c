@@ -5,6 +5,7 @@
  * too late for the process to wake up.
  */
 #include <linux/delay.h>
+#include <linux/sched.h>
 #include <kverbs/delay.h>
 
 #include "emu/process.h"
@@ -208,6 +209,39 @@ static void receives_posted_in_the_error_state_are_flushed(struct kunit *test)
 	EXPECT_POLLED(test, l, 20, IB_WC_WR_FLUSH_ERR);
 }
 
+/* --- sends that are not executed --- */
+
+/* More than the poster flushes before a runner goes on, and as many as the ring has room for. */
+#define CHAIN	31
+
+/*
+ * The first one fails. Whether what is behind it has been flushed yet when the queue pair is moved
+ * to RTS makes no difference.
+ */
+static void u7_recovery_flushes_what_a_process_posted_before(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	const struct ib_sge bad = { .lkey = RIG_BAD_KEY, .length = 8 };
+	u64 i;
+
+	l->r->init.qp_type = IB_QPT_UC;
+	link_start(test, l);
+	KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 0, &bad, 1));
+	for (i = 1; i < CHAIN; i++)
+		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, i, NULL, 0));
+	/* Keeps the runner thread from ending the flush before the QP is moved to RTS. */
+	sched_set_fifo(current);
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(l->r->b.qp, IB_QPS_RTS));
+	sched_set_normal(current, 0);
+	EXPECT_POLLED(test, l, 0, IB_WC_LOC_PROT_ERR);
+	for (i = 1; i < CHAIN; i++)
+		EXPECT_POLLED(test, l, i, IB_WC_WR_FLUSH_ERR);
+	KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, CHAIN, NULL, 0));
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	EXPECT_POLLED(test, l, CHAIN, IB_WC_SUCCESS);
+}
+
 /* --- receives that several take --- */
 
 /* Two queue pairs of a process that take receives of one SRQ. */
@@ -347,6 +381,7 @@ static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
+	KUNIT_CASE(u7_recovery_flushes_what_a_process_posted_before),
 	KUNIT_CASE(ring_stays_if_the_limit_is_refused),
 	KUNIT_CASE_PARAM(receive_that_another_took_is_not_taken_again, standstill_gen_params),
 	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),

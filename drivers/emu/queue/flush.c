@@ -108,34 +108,40 @@ s64 emu_qp_flush(struct emu_qp *qp, s64 budget)
 	return max(budget, 1LL);
 }
 
-/* Flushes entries before @end, as many as a poster would. Returns false if none is left. */
-static bool emu_flush_some_sends(struct emu_qp *qp, u32 end)
+/* Flushes at most *@left sends, as many as a poster would; then *@left is how many may follow. */
+static void emu_flush_some_sends(struct emu_qp *qp, u32 *left)
 {
 	s64 budget = EMU_INLINE_BUDGET;
-	struct emu_swqe *wqe = NULL;
+	struct emu_swqe *wqe;
 	u32 pos;
 
 	preempt_disable();
-	for (; budget > 0; budget -= EMU_ENTRY_COST) {
-		wqe = emu_ring_peek(&qp->sq, &pos);
-		if (!wqe || pos == end)
-			break;
-		emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
+	for (; *left && budget > 0; budget -= EMU_ENTRY_COST) {
+		wqe = emu_flush_next_send(qp, &pos);
+		*left = wqe ? *left - 1 : 0;
+		if (wqe)
+			emu_complete_send(qp, wqe, pos, IB_WC_WR_FLUSH_ERR, EMU_SYN_FLUSHED);
 	}
 	preempt_enable();
-	return budget <= 0;
 }
 
 /**
  * emu_qp_flush_sends() - complete everything in the send queue with a flush error
  * @qp: queue pair, frozen, in SQE
  *
+ * What is posted meanwhile may be flushed, too, but posters do not keep us here.
+ *
  * Context: Process context; @qp->lock held.
  */
 void emu_qp_flush_sends(struct emu_qp *qp)
 {
-	u32 end = atomic_read(&qp->sq.head);
+	u32 left = atomic_read(&qp->sq.head) - (u32)atomic_read(&qp->sq.tail);
 
-	while (emu_flush_some_sends(qp, end))
+	/* A process has what fits into its ring besides what was fetched from there. */
+	if (qp->user_sq)
+		left += qp->init.cap.max_send_wr;
+	while (left) {
+		emu_flush_some_sends(qp, &left);
 		cond_resched();
+	}
 }
