@@ -242,6 +242,31 @@ static void u7_recovery_flushes_what_a_process_posted_before(struct kunit *test)
 	EXPECT_POLLED(test, l, CHAIN, IB_WC_SUCCESS);
 }
 
+/* The doorbell has refused it, so nobody waits for its completion. */
+static void p1_datagram_that_was_refused_is_not_flushed(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	struct rig_end *e = &l->r->b;
+	int state;
+
+	l->r->init.qp_type = IB_QPT_UD;
+	e->qkey = 1;
+	process_make_qp(test, l->process, l->r, e, &l->rings);
+	for (state = IB_QPS_INIT; state <= IB_QPS_RTR; state++) {
+		KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, e));
+		if (state == IB_QPS_RTR)
+			KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(l->r, e, NULL));
+		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 1, NULL, 0));
+		KUNIT_EXPECT_EQ(test, -EINVAL, process_doorbell(e->qp));
+		KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(e->qp));
+		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 2, NULL, 0));
+		KUNIT_EXPECT_EQ(test, 0, process_doorbell(e->qp));
+		EXPECT_POLLED(test, l, 2, IB_WC_WR_FLUSH_ERR);
+		KUNIT_EXPECT_EQ(test, 0, process_used(l->cq));
+		KUNIT_ASSERT_EQ(test, 0, rig_to(e->qp, IB_QPS_RESET));
+	}
+}
+
 /* --- receives that several take --- */
 
 /* Two queue pairs of a process that take receives of one SRQ. */
@@ -382,6 +407,7 @@ static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
 	KUNIT_CASE(u7_recovery_flushes_what_a_process_posted_before),
+	KUNIT_CASE(p1_datagram_that_was_refused_is_not_flushed),
 	KUNIT_CASE(ring_stays_if_the_limit_is_refused),
 	KUNIT_CASE_PARAM(receive_that_another_took_is_not_taken_again, standstill_gen_params),
 	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),

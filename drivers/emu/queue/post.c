@@ -308,20 +308,46 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	emu_fill_send(qp, wqe, wr, wr->sg_list->length, true);
 }
 
+/* Is what a process has written refused in this state? */
+static bool emu_refuses_user(const struct emu_qp *qp)
+{
+	return qp->ibqp.qp_type == IB_QPT_UD && atomic_read(&qp->state) < IB_QPS_RTS;
+}
+
+/*
+ * Drops what a process has written, which the doorbell refuses. Otherwise it would be flushed if
+ * the queue pair fails, but nobody waits for its completion. If there is an owner, somebody else
+ * drops it, or changes the queue pair at this moment.
+ */
+static void emu_drop_for_user(struct emu_qp *qp)
+{
+	preempt_disable();
+	if (emu_qp_own(qp)) {
+		if (emu_refuses_user(qp))
+			emu_user->reset_sends(qp);
+		if (!emu_qp_release(qp))
+			emu_qp_hand_over(qp);
+	}
+	preempt_enable();
+}
+
 /*
  * The doorbell of a process, which has written its requests where it shares memory with us: a
  * post of nothing.
  *
  * Its answer is the only one that can refuse a request to a queue pair that cannot send yet. A
- * datagram is refused, as IBTA vol. 1, C10-96, wants it. On a connection, for which programs do
- * post early, the post succeeds as it does on most HCAs. Either way what the process has written
- * is dropped when the queue pair begins to send.
+ * datagram is refused, as IBTA vol. 1, C10-96, wants it, and is not queued. On a connection, for
+ * which programs do post early, the post succeeds as it does on most HCAs; what the process has
+ * written is dropped when the queue pair begins to send.
  */
 static noinline int emu_ring_for_user(struct emu_qp *qp)
 {
-	if (!qp->user_sq ||
-	    (atomic_read(&qp->state) < IB_QPS_RTS && qp->ibqp.qp_type == IB_QPT_UD))
+	if (!qp->user_sq)
 		return -EINVAL;
+	if (emu_refuses_user(qp)) {
+		emu_drop_for_user(qp);
+		return -EINVAL;
+	}
 	emu_qp_ring(qp);
 	return 0;
 }

@@ -50,8 +50,9 @@ struct emu_refusal {
  * @depth: how many receives there can be. Process context
  * @reset: the queue pair, which is frozen and closed, starts anew: what the process has posted is
  *	dropped. Process context
- * @reset_sends: the queue pair, which is frozen and has never sent, begins to: the requests that
- *	the process has posted are dropped. Process context
+ * @reset_sends: the requests that the process has posted are dropped, of a queue pair that has
+ *	never sent: it begins to, or its doorbell has refused them. The owner of the doorbell, or
+ *	whoever has the queue pair frozen, calls it
  * @flushed: the queue pair is in the error state, and no receive is left in it: what the process
  *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
  *	the queue pair is frozen
