@@ -505,6 +505,44 @@ static void c15_destroy_drops_completions_not_polled(struct kunit *test)
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 100 + i, IB_WC_SUCCESS);
 }
 
+/* Most of a CQ, twice: as if what was dropped had never been in it. */
+#define DROPPED	(RIG_CQE - RIG_CQE / 4)
+
+static void send_unpolled(struct kunit *test, struct rig *r)
+{
+	struct ib_wc wc;
+	int i;
+
+	for (i = 0; i < DROPPED; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+	for (i = 0; i < DROPPED; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+	for (i = 0; i < DROPPED; i++)
+		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+}
+
+static void c15_dropped_completions_leave_room_for_others(struct kunit *test)
+{
+	struct rig *r = rig_of_param(test);
+	struct ib_wc wc;
+	int i;
+
+	rig_destroy_qp(test, &r->a);
+	rig_destroy_qp(test, &r->b);
+	r->init.cap.max_send_wr = DROPPED;
+	r->init.cap.max_recv_wr = DROPPED;
+	rig_start(test, r);
+	send_unpolled(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->b));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
+	send_unpolled(test, r);
+	for (i = 0; i < DROPPED; i++)
+		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_no_event(test, &r->a);
+}
+
 static void c13_overrun_is_told_and_loses_nothing_silently(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
@@ -631,6 +669,7 @@ static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE_PARAM(c15_q3_reset_drops_completions_not_polled, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_sqd_holds_new_sends_until_rts, pair_gen_params),
 	KUNIT_CASE_PARAM(c15_destroy_drops_completions_not_polled, pair_gen_params),
+	KUNIT_CASE_PARAM(c15_dropped_completions_leave_room_for_others, pair_gen_params),
 	KUNIT_CASE(c13_overrun_is_told_and_loses_nothing_silently),
 	KUNIT_CASE(r26_comm_est_is_told_once),
 	KUNIT_CASE(q6_destroy_under_traffic_ends),

@@ -47,7 +47,8 @@
  * many there are in a row from it on: a poller may have interrupts off, and steps over all of
  * them at once. The number stays right until a poller has passed the entry, for what is struck
  * out remains so until then; and only the holder of
- * @resize_lock changes it.
+ * @resize_lock changes it. Those at @tail are stepped over at once, so that they take no room from
+ * the completions of others.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
@@ -484,6 +485,26 @@ static u32 emu_cq_strike(struct emu_cq_ring *ring, u32 pos, struct ib_qp *qp, u3
 	return cmpxchg(&cqe->qp, was, emu_cq_struck(run + 1)) == was ? run + 1 : 0;
 }
 
+/*
+ * Steps over entries that are struck out, up to one that is not: others need their places, and
+ * nobody may poll soon. If somebody does now, the entry may be a newer one, but then @tail has moved.
+ */
+static void emu_ring_skip_struck(struct emu_cq_ring *ring)
+{
+	struct ib_qp *was;
+	u32 tail;
+
+	for (;;) {
+		tail = atomic_read(&ring->tail);
+		if (!emu_cq_published(ring, tail))
+			return;
+		was = READ_ONCE(emu_cq_entry(ring, tail)->qp);
+		if (!emu_cq_is_struck(was))
+			return;
+		emu_cq_skip(ring, tail, was);
+	}
+}
+
 /* From the newest entry to the oldest, so that each knows of those behind it. */
 static void emu_ring_forget_qp(struct emu_cq_ring *ring, struct ib_qp *qp)
 {
@@ -510,8 +531,12 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 	/* Keeps the rings, too. */
 	mutex_lock(&cq->resize_lock);
 	/* acquire: pair E */
-	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next))
+	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next)) {
 		emu_ring_forget_qp(ring, &qp->ibqp);
+		/* Of a process's, nobody but its poller moves @tail; and that always comes soon. */
+		if (!cq->user)
+			emu_ring_skip_struck(ring);
+	}
 	/*
 	 * Once no queue pair is left, no completion comes that would notify: send
 	 * now what is deferred.
