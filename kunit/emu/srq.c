@@ -393,6 +393,25 @@ static void resize_to_less_than_is_there(struct kunit *test)
 	shared_send(test, s, 50);
 }
 
+/* What it says of a limit means nothing when an SRQ is made: ibv_create_srq(3). */
+static void s1_srq_is_made_without_a_limit(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 2 } };
+	static const u32 limits[] = { 1, DEPTH, DEPTH + 1, U32_MAX };
+	struct ib_srq_attr attr = {};
+	struct ib_srq *srq;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(limits); i++) {
+		init.attr.srq_limit = limits[i];
+		srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
+		KUNIT_ASSERT_EQ(test, 0, ib_query_srq(srq, &attr));
+		KUNIT_EXPECT_EQ(test, 0, attr.srq_limit);
+		KUNIT_EXPECT_EQ(test, DEPTH, attr.max_wr);
+	}
+}
+
 static void limit_outlives_a_change_of_size(struct kunit *test)
 {
 	struct shared *s = shared_of_param(test);
@@ -774,6 +793,7 @@ static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE(r10_srq_that_stays_empty),
 	KUNIT_CASE_PARAM(resize_keeps_what_is_there, pair_gen_params),
 	KUNIT_CASE_PARAM(resize_to_less_than_is_there, pair_gen_params),
+	KUNIT_CASE(s1_srq_is_made_without_a_limit),
 	KUNIT_CASE_PARAM(limit_outlives_a_change_of_size, pair_gen_params),
 	KUNIT_CASE_PARAM(size_and_limit_are_changed_together_or_not_at_all, pair_gen_params),
 	KUNIT_CASE_PARAM(resize_under_traffic_keeps_the_order, pair_gen_params),

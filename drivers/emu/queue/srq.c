@@ -292,8 +292,6 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	struct emu_srq *srq = to_esrq(ibsrq);
 	int err;
 
-	if (init->attr.srq_limit > init->attr.max_wr)
-		return -EINVAL;
 	if (emu_fault_alloc(edev))
 		return -ENOMEM;
 	err = emu_object_get(edev, EMU_OBJECT_SRQ);
@@ -308,7 +306,8 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	}
 	srq->in = srq->rings;
 	srq->out = srq->rings;
-	atomic_set(&srq->limit, init->attr.srq_limit);
+	/* IBTA vol. 1, 11.2.3.1, has no limit here, and consumers may leave anything in it. */
+	atomic_set(&srq->limit, 0);
 	mutex_init(&srq->lock);
 	return 0;
 }
