@@ -374,6 +374,25 @@ static void u2_receive_without_room_for_a_header(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_ERR));
 }
 
+static void u11_address_handle_of_another_pd_is_refused(struct kunit *test)
+{
+	struct rig *r = rig_ud_of_param(test);
+	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);
+	struct rig_end other = r->a;
+	struct ib_sge sge = rig_sge(&r->a, 0, LEN);
+	const struct ib_send_wr *bad = NULL;
+	struct ib_ud_wr wr;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
+	other.pd = kvt_pd(test, r->a.ibdev);
+	rig_ud_wr(&wr, 1, &sge, 1, rig_ah(test, &other, &r->b), &r->b);
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, &wr.wr, &bad));
+	KUNIT_EXPECT_PTR_EQ(test, bad, &wr.wr);
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+	expect_arrival(test, r, ah, 2, LEN);
+}
+
 static void u3_wrong_q_key_is_dropped_and_counted(struct kunit *test)
 {
 	struct rig *r = rig_ud_of_param(test);
@@ -578,6 +597,7 @@ static struct kunit_case emu_conform_ud_cases[] = {
 	KUNIT_CASE(u1_a_queue_pair_sends_to_itself),
 	KUNIT_CASE_PARAM(u2_short_receive_waits_for_a_short_message, few_net_gen_params),
 	KUNIT_CASE(u2_receive_without_room_for_a_header),
+	KUNIT_CASE_PARAM(u11_address_handle_of_another_pd_is_refused, few_net_gen_params),
 	KUNIT_CASE_PARAM(u3_wrong_q_key_is_dropped_and_counted, few_net_gen_params),
 	KUNIT_CASE(u3_highest_bit_means_the_senders_own_q_key),
 	KUNIT_CASE_PARAM(u4_more_than_the_mtu_is_not_sent, mtu_gen_params),

@@ -537,8 +537,7 @@ static enum x_verdict post_sends(struct x_world *w, const struct x_op *op, u32 n
 static enum x_verdict send_datagrams(struct x_world *w, const struct x_op *op, u32 n)
 {
 	int ah = op->c >> 2;
-	bool good = xm_there(w, X_AH, ah) &&
-		    xm_dev(w, X_AH, ah) == xm_dev(w, X_QP, op->a);
+	bool good = xm_there(w, X_AH, ah) && w->obj[X_AH][ah].slot[0] == w->qp[op->a].pd;
 
 	if (!good && (op->r >> 20) % 8)
 		return X_SKIPPED;

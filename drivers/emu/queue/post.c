@@ -85,9 +85,10 @@ static int emu_check_special(const struct emu_qp *qp, const struct ib_send_wr *w
 	}
 }
 
+/* A PD is of one device. */
 static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
 {
-	if (!wr->ah || wr->ah->device != qp->ibqp.device || wr->remote_qpn > IB_QPN_MASK ||
+	if (!wr->ah || wr->ah->pd != qp->ibqp.pd || wr->remote_qpn > IB_QPN_MASK ||
 	    (qp->port && to_eah(wr->ah)->av.port != qp->port))
 		return -EINVAL;
 	if (qp->ibqp.qp_type == IB_QPT_GSI && wr->pkey_index >= emu_pkey_tbl_len(qp->edev))
