@@ -13,10 +13,10 @@ server_is_up() {
 	listening || ! kill -0 "$server" 2>/dev/null
 }
 
-# Shows what both said, and ends the server.
+# Shows what both said, and ends the server. SIGNAL is what ends a program that takes too long.
 ends_failed() {
 	cat /tmp/server /tmp/client
-	kill "$server" 2>/dev/null
+	kill -s "${SIGNAL:-TERM}" "$server" 2>/dev/null
 	wait "$server"
 	return 1
 }
@@ -31,11 +31,15 @@ both_ends() {
 	ends_failed
 }
 
-# client <command>: again, for the server may not be there yet; but not once it has ended.
+# client <command>: again, for the server may not be there yet, which some take badly; but not once
+# that has ended, or if it took too long.
 client() {
 	for _ in $(seq "${TRIES:-60}"); do
-		timeout "${PATIENCE:-100}" "$@" >/tmp/client 2>&1 && return
-		[ $? -ne 143 ] && kill -0 "$server" 2>/dev/null || return
+		timeout -s "${SIGNAL:-TERM}" "${PATIENCE:-100}" "$@" >/tmp/client 2>&1 && return
+		case $? in
+		137 | 143) return 1 ;;
+		esac
+		kill -0 "$server" 2>/dev/null || return
 		usleep 50000
 	done
 	return 1
@@ -48,6 +52,7 @@ cm_listens() {
 
 # both_ends_by_address <program> <arguments of the server> -- <arguments of the client>: READY is
 # a command that tells that the server can be reached, for a client that must not be refused.
+# CLIENT is the client's program, if that has another name.
 both_ends_by_address() {
 	program=$1
 	shift
@@ -58,10 +63,10 @@ both_ends_by_address() {
 	done
 	shift
 	# shellcheck disable=SC2086
-	timeout "${PATIENCE:-100}" "$program" $ours >/tmp/server 2>&1 &
+	timeout -s "${SIGNAL:-TERM}" "${PATIENCE:-100}" "$program" $ours >/tmp/server 2>&1 &
 	server=$!
 	[ -z "${READY:-}" ] || retry 200 "$READY" || { ends_failed; return; }
-	client "$program" "$@" || { ends_failed; return; }
+	client "${CLIENT:-$program}" "$@" || { ends_failed; return; }
 	[ -z "${ENDLESS:-}" ] || {
 		kill $server
 		wait $server
