@@ -160,7 +160,7 @@ stock_programs() {
 	local what="programs on the software HCA and on rdma_rxe"
 	need_mainline 6.12
 	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" \
-		--parts "devinfo,pingpongs,rping_alone,pyverbs"
+		--parts "devinfo,pingpongs,cm_programs,qperfs,fios,pyverbs"
 }
 
 part_stock() {

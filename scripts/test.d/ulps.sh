@@ -151,7 +151,7 @@ ulps_programs() {
 	local what="programs end on kverbs' core as on the kernel's"
 	need_mainline 6.12
 	spawn "$what" check_programs "$what" "${MAINLINE_MODULES%% *}" --own \
-		--parts "pingpongs,rping_alone,connections,pyverbs" --runs "$scale"
+		--parts "pingpongs,cm_programs,qperfs,fios,connections,pyverbs" --runs "$scale"
 }
 
 # In User Mode Linux: KASAN, lockdep and kmemleak look on. nvme-rdma maps small pieces of memory that
