@@ -217,6 +217,18 @@ static void q4_drained_is_told_once_each_time(struct kunit *test)
 	}
 }
 
+static void q4_drained_is_told_if_that_move_asks_for_it(struct kunit *test)
+{
+	struct rig *r = rig_of_param(test);
+
+	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
+	rig_expect_event(test, &r->a, IB_EVENT_SQ_DRAINED);
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
+	rig_expect_no_event(test, &r->a);
+	KUNIT_EXPECT_FALSE(test, sq_draining(r->a.qp));
+}
+
 static void q4_receives_go_on_in_sqd(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
@@ -497,6 +509,7 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(q3_reset_forgets_what_was_set),
 	KUNIT_CASE_PARAM(q4_message_under_way_is_finished, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_drained_is_told_once_each_time, pair_gen_params),
+	KUNIT_CASE_PARAM(q4_drained_is_told_if_that_move_asks_for_it, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_receives_go_on_in_sqd, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_error_ends_what_sqd_holds, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_path_changes_under_traffic, move_gen_params),

@@ -216,7 +216,7 @@ static enum x_verdict modify(struct x_world *w, int slot, int peer, enum ib_qp_s
 		qp->dest = attr.dest_qp_num;
 		qp->dest_dev = attr.ah_attr.ib.dlid == w->s->lid[0] ? 0 : 1;
 	}
-	qp->notify |= !!(mask & IB_QP_EN_SQD_ASYNC_NOTIFY);
+	qp->notify = mask & IB_QP_EN_SQD_ASYNC_NOTIFY;
 	xm_moved(w, qp, to);
 	return X_DONE;
 }

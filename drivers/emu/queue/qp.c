@@ -540,6 +540,9 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		WRITE_ONCE(qp->changing, false);
 		return -EINVAL;
 	}
+	/* It is about this one move: one that does not ask for the event gets none. */
+	if (from == IB_QPS_RTS && to == IB_QPS_SQD)
+		qp->attr.en_sqd_async_notify = 0;
 	emu_apply_attr(qp, attr, mask);
 	if (closed && to != IB_QPS_INIT) {
 		/* A queue pair that remembers it as its peer must not enter unchecked. */
