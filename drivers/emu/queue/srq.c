@@ -306,7 +306,7 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	}
 	srq->in = srq->rings;
 	srq->out = srq->rings;
-	/* IBTA vol. 1, 11.2.3.1, has no limit here, and consumers may leave anything in it. */
+	/* The limit is for modify_srq: consumers may have left anything in the member. */
 	atomic_set(&srq->limit, 0);
 	mutex_init(&srq->lock);
 	return 0;
