@@ -204,7 +204,7 @@ static int map_by_route(const struct p2p_transfer *t)
 	} else {
 		err = map_resources(t);
 	}
-	trace_p2p_map(t->provider, t->dev, route.map, t->sgt->orig_nents, err);
+	trace_p2p_map(t->provider, t->dev, route.map, t->sgt, err);
 	return err;
 }
 
