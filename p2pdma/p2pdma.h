@@ -11,6 +11,7 @@
  * sysfs.c	p2pmem/ of our providers
  * user.c	users who are notified when a provider is removed
  * client.c	lists of clients: find, bind
+ * choice.c	a provider that a user chooses
  * map.c	scatter lists
  * debugfs.c	what memory there is, and who can reach it
  * main.c	the module

@@ -133,6 +133,10 @@ int kverbs_p2pdma_distance_many(struct pci_dev *provider, struct device **client
 				int num_clients, bool verbose);
 struct pci_dev *kverbs_p2pmem_find_many(struct device **clients, int num_clients);
 
+/* What a user chooses, by a file of sysfs or configfs. */
+int kverbs_p2pdma_enable_store(const char *page, struct pci_dev **p2p_dev, bool *use_p2pdma);
+ssize_t kverbs_p2pdma_enable_show(char *page, struct pci_dev *p2p_dev, bool use_p2pdma);
+
 static inline int kverbs_p2pdma_distance_dev(struct pci_dev *provider, struct device *client,
 					     bool verbose)
 {
@@ -177,6 +181,8 @@ void kverbs_p2pdma_unmap_sg_attrs(struct device *dev, struct scatterlist *sg, in
 #define pci_p2pdma_assign_provider	kverbs_p2pdma_assign_provider
 #define pci_p2pdma_distance_many	kverbs_p2pdma_distance_many
 #define pci_p2pmem_find_many		kverbs_p2pmem_find_many
+#define pci_p2pdma_enable_store		kverbs_p2pdma_enable_store
+#define pci_p2pdma_enable_show		kverbs_p2pdma_enable_show
 #define pci_alloc_p2pmem		kverbs_alloc_p2pmem
 #define pci_free_p2pmem			kverbs_free_p2pmem
 #define pci_p2pmem_virt_to_bus		kverbs_p2pmem_virt_to_bus

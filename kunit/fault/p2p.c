@@ -288,8 +288,12 @@ static void queries_of_a_provider(struct kunit *test)
 	struct kverbs_p2pdma_route route;
 	struct pci_dev *found;
 	void *addr;
+	bool use;
 
 	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, pci_p2pdma_enable_store(pci_name(v->pdev), &found,
+								     &use)));
+	pci_dev_put(found);
 	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev, &route)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
