@@ -137,7 +137,8 @@ kernel_of() {
 	[[ $kernel != */* ]] || KERNEL_BUILT_FOR=$KERNEL_RELEASE
 	root=$(dirname "$(dirname "$KERNEL_IMAGE")")
 	KERNEL_MODULES=
-	for root in "$root" /; do
+	# A test kernel's are in its build tree.
+	for root in "$root" "${KERNEL_IMAGE%/arch/*}/root" /; do
 		if [ -d "${root%/}/lib/modules/$KERNEL_RELEASE/kernel" ]; then
 			KERNEL_MODULES=${root%/}/lib/modules/$KERNEL_RELEASE
 			break
