@@ -8,24 +8,35 @@
 DISK_HOST=10.0.0.1
 DISK_AT=
 DISK_FAMILY=ipv4
+# Bytes up to which the target takes the data of a write with its command; empty: the default.
+DISK_INLINE=
+# Where the disk appears at the host, and what else the host is told when it connects.
+DISK_NODE=/dev/nvme0n1
+DISK_OPTIONS=
 
 NVMET=/sys/kernel/config/nvmet
 DISK_MIB=16
 TARGET=/sys/kernel/config/target
 
-target_up() {
-	dd if=/dev/zero of=/tmp/disk bs=1M count=$DISK_MIB 2>/dev/null
+# target_exports <file or device> <attribute of its namespace> <value>
+target_exports() {
 	mkdir $NVMET/subsystems/disk && echo 1 >$NVMET/subsystems/disk/attr_allow_any_host &&
 		mkdir $NVMET/subsystems/disk/namespaces/1 || return 1
 	(
 		cd $NVMET/subsystems/disk/namespaces/1 || exit 1
-		echo 1 >buffered_io && printf /tmp/disk >device_path && echo 1 >enable
+		echo "$3" >"$2" && printf %s "$1" >device_path && echo 1 >enable
 	) && mkdir $NVMET/ports/1 || return 1
 	(
 		cd $NVMET/ports/1 || exit 1
+		[ -z "$DISK_INLINE" ] || echo "$DISK_INLINE" >param_inline_data_size || exit 1
 		echo rdma >addr_trtype && echo $DISK_FAMILY >addr_adrfam &&
 			echo "${DISK_AT:-$DISK_HOST}" >addr_traddr && echo 4420 >addr_trsvcid
 	) && ln -s $NVMET/subsystems/disk $NVMET/ports/1/subsystems/disk
+}
+
+target_up() {
+	dd if=/dev/zero of=/tmp/disk bs=1M count=$DISK_MIB 2>/dev/null
+	target_exports /tmp/disk buffered_io 1
 }
 
 target_down() {
@@ -57,8 +68,8 @@ disk_goes() {
 }
 
 nvme_connect() {
-	echo "transport=rdma,traddr=$DISK_HOST,trsvcid=4420,nqn=disk" >/dev/nvme-fabrics &&
-		retry 200 [ -b /dev/nvme0n1 ]
+	echo "transport=rdma,traddr=$DISK_HOST,trsvcid=4420,nqn=disk$DISK_OPTIONS" >/dev/nvme-fabrics &&
+		retry 200 [ -b $DISK_NODE ]
 }
 
 disk_over_rdma() {

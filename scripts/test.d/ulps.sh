@@ -16,9 +16,9 @@ ulps_modules() {
 
 # build_ulps <kernel> [<part>...]
 build_ulps() {
-	local status=0 log=$KV_BUILD/logs/build-ulps-$1.log
+	local status=0 log=$KV_BUILD/logs/build-ulps-$1${2:+-$2}.log
 	"$KV_SCRIPTS/ulps" --kernel "$1" "${@:2}" >"$log" 2>&1 || status=$?
-	check_build "the kernel's own ULPs build, $1" "$log" $status
+	check_build "the kernel's own ULPs build, $1${2:+: ${*:2}}" "$log" $status
 	return $status
 }
 
@@ -146,6 +146,63 @@ ulps_processes() {
 		--modules "$modules $MODULES_DIR/kverbs_fake_gpu.ko" --run "$KV_SCRIPTS/guest/gpu.sh"
 }
 
+# drive_moved <trace of QEMU> <bytes>: says so if the NVMe drive has moved anything but that much, all of
+# it from and to its own memory. The second of its events tells which part of the first that is.
+drive_moved() {
+	awk -v data="$2" '
+		/^pci_nvme_map_addr / { all += $NF }
+		/^pci_nvme_map_addr_cmb / { own += $NF }
+		END {
+			if (all != data || own != data)
+				printf "the drive moved %d bytes, %d of them in its memory; %d were copied\n",
+					all, own, data
+		}' "$1"
+}
+
+# check_copy_offload <kernel> "<modules>"
+check_copy_offload() {
+	local what="NVMe target copy offload, $1" name=ulps-p2p-$1 dir=$work/offload-$1 machine
+	machine=(--monitor "$dir/monitor" --disk "$dir/disk")
+	mkdir -p "$dir"
+	truncate -s 24M "$dir/disk"
+	check_guest "$what" "$name" --kernel "$1" --need "veth nvme-fabrics" \
+		--limit $((400 * scale)) --modules "$2" \
+		--env "$("$KV_SCRIPTS/p2p-machine" --print names) TRACE=$dir/trace" \
+		--append "$("$KV_SCRIPTS/p2p-machine" --print append)" \
+		--qemu "$("$KV_SCRIPTS/p2p-machine" "${machine[@]}")" \
+		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --file "$KV_SCRIPTS/guest/disk.sh" \
+		--file "$KV_SCRIPTS/guest/hosts.sh" --run "$KV_SCRIPTS/guest/ulps_p2p.sh"
+	# 16 MiB there and back.
+	drive_moved "$dir/trace" $((32 << 20)) >"$work/$name.drive" 2>&1 || true
+	check_empty "by its trace, the drive moved all data in its own memory, $1" "$work/$name.drive"
+}
+
+# offload_modules <kernel> <NVMe driver> <NVMe target> <its transport>
+offload_modules() {
+	run_modules "$MODULES_DIR"
+	ulps_modules "$1" cm
+	echo "$MODULES_DIR/kverbs_bar_mem.ko $MODULES_DIR/ulps/nvme-rdma.ko ${*:2}"
+}
+
+# Where the kernel has CONFIG_PCI_P2PDMA, its driver and its target are taken as they are.
+ulps_copy_offload() {
+	local tree nvme
+	needs=()
+	need_build 6.12
+	nvme=$MODULES_DIR/ulps/p2pmem
+	build_job "${build_index["build, 6.12"]}" "build, ULPs, 6.12" build_ulps 6.12
+	build_job "${build_index["build, ULPs, 6.12"]}" "build, p2pmem, 6.12" build_ulps 6.12 p2pmem
+	spawn "NVMe target copy offload, 6.12" check_copy_offload 6.12 \
+		"$(offload_modules 6.12 "$nvme/nvme.ko" "$nvme/nvmet.ko" "$nvme/nvmet-rdma.ko")"
+	needs=()
+	need_build lean
+	build_job "${build_index["build, lean"]}" "build, ULPs, lean" build_ulps lean nvme
+	tree=$(kernel_tree lean)/drivers/nvme
+	spawn "NVMe target copy offload, lean" check_copy_offload lean \
+		"$(offload_modules lean "$tree/host/nvme.ko" "$tree/target/nvmet.ko" \
+			"$MODULES_DIR/ulps/nvmet-rdma.ko")"
+}
+
 # The same programs under both cores.
 ulps_programs() {
 	local what="programs end on kverbs' core as on the kernel's"
@@ -232,4 +289,5 @@ part_ulps() {
 	mainline_ulps_guest ulps_ipoib ib_ipoib
 	mainline_ulps_guest ulps_srp_ib "ib_srp ib_srpt $scsi"
 	ulps_programs
+	ulps_copy_offload
 }
