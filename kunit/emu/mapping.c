@@ -275,6 +275,17 @@ static void user_memory_is_reached_by_its_address(struct kunit *test)
 	}
 }
 
+/* Addresses that were taken for offsets, or the other way round, would fail later, or worse. */
+static void m12_region_of_offsets_is_refused(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	unsigned long start = user_map(test);
+
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
+			PTR_ERR(ib_reg_user_mr(r->b.pd, start, PAGE_SIZE, start,
+					       IB_ACCESS_LOCAL_WRITE | IB_ZERO_BASED)));
+}
+
 static void user_memory_takes_windows(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
@@ -573,6 +584,7 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(fmr_is_mapped_in_any_context),
 	KUNIT_CASE(windows_are_not_bound_to_fmrs),
 	KUNIT_CASE(user_memory_is_reached_by_its_address),
+	KUNIT_CASE(m12_region_of_offsets_is_refused),
 	KUNIT_CASE(user_memory_takes_windows),
 	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),
 	KUNIT_CASE_PARAM(key_ends_when_accesses_are_out, ending_gen_params),

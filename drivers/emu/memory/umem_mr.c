@@ -45,6 +45,9 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
 	struct emu_mr *mr;
 	int err;
 
+	/* A block begins at the same offset in its page for consumers as it does in memory. */
+	if (access & IB_ZERO_BASED)
+		return ERR_PTR(-EOPNOTSUPP);
 	mr = emu_mr_create(pd, EMU_REGION_USER, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
