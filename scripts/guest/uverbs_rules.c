@@ -178,6 +178,32 @@ static bool no_data(struct pair *p)
 	return true;
 }
 
+/* The result of an atomic goes into one element, which has room for it. */
+static bool atomics(struct pair *p)
+{
+	struct ibv_sge sge[2] = { sge_of(p, 0, 4), sge_of(p, 64, 4) };
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .send_flags = IBV_SEND_SIGNALED,
+		.sg_list = sge, .num_sge = 2,
+		.wr.atomic = { .remote_addr = (uintptr_t)p->buf + BUF_BYTES / 2,
+			       .compare_add = 1, .rkey = p->mr->rkey },
+	}, *bad;
+
+	memset(p->buf + BUF_BYTES / 2, 0x22, 8);
+	NEED(!connect_pair(p) && !ibv_post_send(p->qp[0], &wr, &bad));
+	NEED(status_is(p, 1, IBV_WC_LOC_QP_OP_ERR) && p->buf[BUF_BYTES / 2] == 0x22);
+	NEED(!to_state(p->qp[0], IBV_QPS_RESET) && !to_state(p->qp[1], IBV_QPS_RESET));
+	wr.num_sge = 1;
+	NEED(!connect_pair(p) && !ibv_post_send(p->qp[0], &wr, &bad));
+	NEED(status_is(p, 1, IBV_WC_LOC_LEN_ERR) && p->buf[BUF_BYTES / 2] == 0x22);
+	NEED(!to_state(p->qp[0], IBV_QPS_RESET) && !to_state(p->qp[1], IBV_QPS_RESET));
+	sge[0].length = 8;
+	NEED(!connect_pair(p) && !ibv_post_send(p->qp[0], &wr, &bad));
+	NEED(status_is(p, 1, IBV_WC_SUCCESS) && p->buf[BUF_BYTES / 2] == 0x23 &&
+	     p->buf[0] == 0x22);
+	return true;
+}
+
 static bool unknown_kinds(struct pair *p)
 {
 	static const int types[] = { 0, 1, 5, 6, 8, 9, 10, 0xf0, 0xff, -1 };
@@ -343,6 +369,7 @@ static const struct verbs_case cases[] = {
 	CASE(srq_of_another_domain, true),
 	CASE(ud, false),
 	CASE(no_data, false),
+	CASE(atomics, false),
 	CASE(unknown_kinds, false),
 	CASE(full_send_queue, false),
 	CASE(full_receive_queue, false),

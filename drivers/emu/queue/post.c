@@ -72,7 +72,7 @@ static int emu_check_special(const struct emu_qp *qp, const struct ib_send_wr *w
 		return is_inline || wr->num_sge > qp->edev->ibdev.attrs.max_sge_rd ? -EINVAL : 0;
 	case IB_WR_ATOMIC_CMP_AND_SWP:
 	case IB_WR_ATOMIC_FETCH_AND_ADD:
-		return is_inline || emu_sge_length(wr->sg_list, wr->num_sge) != EMU_ATOMIC_BYTES ?
+		return is_inline || wr->num_sge != 1 || wr->sg_list->length != EMU_ATOMIC_BYTES ?
 		       -EINVAL : 0;
 	case IB_WR_LOCAL_INV:
 		return wr->num_sge ? -EINVAL : 0;

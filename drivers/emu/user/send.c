@@ -107,6 +107,9 @@ static void emu_user_fill_sges(const struct emu_qp *qp, struct emu_swqe *wqe,
 
 	if (BIT(wqe->opcode) & EMU_USER_READS)
 		max_sge = min_t(u32, max_sge, qp->edev->ibdev.attrs.max_sge_rd);
+	/* IBTA vol. 1 has one data segment for the result, though some HCAs scatter it. */
+	if (BIT(wqe->opcode) & EMU_USER_ATOMICS)
+		max_sge = 1;
 	if (num_sge > max_sge) {
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
