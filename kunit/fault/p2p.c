@@ -288,12 +288,8 @@ static void queries_of_a_provider(struct kunit *test)
 	struct kverbs_p2pdma_route route;
 	struct pci_dev *found;
 	void *addr;
-	bool use;
 
 	KUNIT_EXPECT_TRUE(test, QUIET(test, pci_has_p2pmem(v->pdev)));
-	KUNIT_EXPECT_EQ(test, 0, QUIET(test, pci_p2pdma_enable_store(pci_name(v->pdev), &found,
-								     &use)));
-	pci_dev_put(found);
 	KUNIT_EXPECT_EQ(test, 0, QUIET(test, kverbs_p2pdma_route(v->pdev, &v->pdev->dev, &route)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_why_msg(route.why)));
 	KUNIT_EXPECT_NOT_NULL(test, QUIET(test, kverbs_p2pdma_map_msg(route.map)));
@@ -307,6 +303,21 @@ static void queries_of_a_provider(struct kunit *test)
 	pci_free_p2pmem(v->pdev, addr, PAGE_SIZE);
 	KUNIT_ASSERT_EQ(test, 0, make_client(v));
 	QUIET_VOID(test, pci_p2pdma_client_list_free(&v->clients));
+}
+
+static void choice_of_a_provider(struct kunit *test)
+{
+	struct pci_dev *pdev = p2p_rig_provider(test), *chosen;
+	char *page = (char *)get_zeroed_page(GFP_KERNEL);
+	bool use;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_EXPECT_EQ(test, 0, QUIET(test, pci_p2pdma_enable_store(pci_name(pdev), &chosen,
+								     &use)));
+	KUNIT_EXPECT_EQ(test, strlen(pci_name(pdev)) + 1,
+			QUIET(test, pci_p2pdma_enable_show(page, chosen, use)));
+	pci_dev_put(chosen);
+	free_page((unsigned long)page);
 }
 
 /* --- under the verbs --------------------------------------------------------- */
@@ -401,6 +412,7 @@ static struct kunit_case p2p_fail_nth_cases[] = {
 	KUNIT_CASE(memory_of_a_device_needs_none_of_the_system),
 	KUNIT_CASE_PARAM(users_of_a_provider, quiet_gen_params),
 	KUNIT_CASE_PARAM(queries_of_a_provider, quiet_gen_params),
+	KUNIT_CASE_PARAM(choice_of_a_provider, quiet_gen_params),
 	KUNIT_CASE_SLOW(memory_that_a_process_has_mapped),
 	{}
 };
