@@ -92,8 +92,11 @@ devinfo() {
 	row ibv_asyncwatch asyncwatch
 }
 
+# On the kernel's core these two have been inserted with the kernel's other modules.
 disk() {
+	! own_core || { load nvmet-rdma && load nvme-rdma; }
 	row "nvme-rdma and nvmet-rdma" disk_over_rdma
+	! own_core || unload nvme-rdma nvmet-rdma
 }
 
 pingpongs() {
