@@ -536,6 +536,7 @@ int ib_register_device(struct ib_device *device, const char *name,
 	ret = check_mandatory(device, caller);
 	if (ret)
 		return ret;
+	ib_port_default_method(device);
 	ib_clients_might_be_called();
 	ret = begin_setup(device, name, caller);
 	if (ret)

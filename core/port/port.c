@@ -470,6 +470,27 @@ void ib_port_put_netdevs(struct ib_device *dev)
 	spin_unlock(&netdev_lock);
 }
 
+static struct net_device *stored_netdev(struct ib_device *dev, u32 port)
+{
+	struct ib_port_priv *p = ib_port_or_null(dev, port);
+	struct net_device *ndev;
+
+	if (!p)
+		return NULL;
+	rcu_read_lock();
+	ndev = rcu_dereference(p->netdev);
+	dev_hold(ndev);
+	rcu_read_unlock();
+	return ndev;
+}
+
+/* ULPs of kernels before 6.12 call the driver's method, which need not exist. */
+void ib_port_default_method(struct ib_device *dev)
+{
+	if (!dev->ops.get_netdev)
+		dev->ops.get_netdev = stored_netdev;
+}
+
 /**
  * ib_device_get_netdev() - network device of a port
  * @ib_dev: the device
@@ -480,19 +501,12 @@ void ib_port_put_netdevs(struct ib_device *dev)
  */
 struct net_device *ib_device_get_netdev(struct ib_device *ib_dev, u32 port)
 {
-	struct ib_port_priv *p = ib_port_or_null(ib_dev, port);
-	struct net_device *ndev;
-
 	ib_contract_call(ib_dev, NULL, "ib_device_get_netdev", _RET_IP_);
-	if (!p)
+	if (!ib_port_or_null(ib_dev, port))
 		return NULL;
 	if (ib_dev->ops.get_netdev)
 		return ib_dev->ops.get_netdev(ib_dev, port);
-	rcu_read_lock();
-	ndev = rcu_dereference(p->netdev);
-	dev_hold(ndev);
-	rcu_read_unlock();
-	return ndev;
+	return stored_netdev(ib_dev, port);
 }
 EXPORT_SYMBOL(ib_device_get_netdev);
 

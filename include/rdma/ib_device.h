@@ -185,7 +185,8 @@ struct ib_device_ops {
 					       u32 port_num);
 	/**
 	 * @get_netdev: returns the network device of a port, with a reference for
-	 * the caller; NULL if there is none or it is being unregistered
+	 * the caller; NULL if there is none or it is being unregistered. Set by
+	 * ib_register_device() if the driver has none
 	 */
 	struct net_device *(*get_netdev)(struct ib_device *device,
 					 u32 port_num);

@@ -574,6 +574,21 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 }
 
+/* As ULPs of older kernels ask. */
+static void method_finds_the_netdev_if_the_driver_has_none(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test), *got;
+	struct ib_device *ibdev = mock_up(test, "kvtm_a")->ibdev;
+
+	KUNIT_ASSERT_NOT_NULL(test, ibdev->ops.get_netdev);
+	KUNIT_EXPECT_NULL(test, ibdev->ops.get_netdev(ibdev, 1));
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(ibdev, ndev, 1));
+	got = ibdev->ops.get_netdev(ibdev, 1);
+	KUNIT_EXPECT_PTR_EQ(test, got, ndev);
+	dev_put(got);
+	KUNIT_EXPECT_NULL(test, ibdev->ops.get_netdev(ibdev, 99));
+}
+
 /* ib_srpt announces itself by a capability, which nobody looks for on an Ethernet port. */
 static void ethernet_port_takes_any_capability(struct kunit *test)
 {
@@ -738,6 +753,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(rename_during_an_add_is_told_after_it),
 	KUNIT_CASE(unregister_driver_takes_all_its_devices),
 	KUNIT_CASE(device_is_found_by_its_netdev),
+	KUNIT_CASE(method_finds_the_netdev_if_the_driver_has_none),
 	KUNIT_CASE(ethernet_port_takes_any_capability),
 	KUNIT_CASE(driver_finds_its_device_when_the_netdev_goes),
 	KUNIT_CASE(clients_and_devices_come_and_go_at_once),
