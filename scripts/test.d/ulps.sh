@@ -52,23 +52,46 @@ build_uml_ulps() {
 	touch "$kept/.complete"
 }
 
-# Sources of another version are refused: one line, exit status 2.
+# headers_of <version> <directory>: what scripts/ulps reads of a kernel before it refuses one. All
+# options are set.
+headers_of() {
+	local dir=$2/include/generated
+	mkdir -p "$dir/uapi/linux" "$2/include/config"
+	echo "#define UTS_RELEASE \"$1-none\"" >"$dir/utsrelease.h"
+	awk -v version="$1" 'BEGIN {
+		split(version, part, ".")
+		print "#define LINUX_VERSION_MAJOR " part[1]
+		print "#define LINUX_VERSION_PATCHLEVEL " part[2]
+		print "#define LINUX_VERSION_SUBLEVEL " part[3]
+	}' >"$dir/uapi/linux/version.h"
+	printf 'CONFIG_%s=y\n' INFINIBAND INFINIBAND_ADDR_TRANS SMC >"$2/include/config/auto.conf"
+}
+
+# refused <version> <what the line has>: one line, exit status 2.
+refused() {
+	local status=0 said
+	headers_of "$1" "$work/headers-$1"
+	said=$("$KV_SCRIPTS/ulps" --kdir "$work/headers-$1" cm 2>&1) || status=$?
+	[ $status -eq 2 ] && [ "$(wc -l <<<"$said")" -eq 1 ] && grep -q -- "$2" <<<"$said" ||
+		echo "$1: exit status $status, not 2, or other than a line with '$2': $said"
+}
+
+# There are no sources of the one, and others of the other.
 ulps_of_another_version() {
-	local status=0
-	"$KV_SCRIPTS/ulps" --kernel 6.1 >"$work/ulps-6.1.said" 2>&1 || status=$?
-	: >"$work/ulps-6.1.out"
-	if [ $status -ne 2 ] || [ "$(wc -l <"$work/ulps-6.1.said")" -ne 1 ]; then
-		echo "exit status $status, not 2, or more than a line:" >"$work/ulps-6.1.out"
-		cat "$work/ulps-6.1.said" >>"$work/ulps-6.1.out"
-	fi
-	check_empty "ULPs of another kernel version are refused" "$work/ulps-6.1.out"
+	{
+		refused 6.6.1 "6.12 and 6.1 only"
+		refused 6.1.1 "linux-source-6.1 has the sources of"
+		refused 6.12.1 "linux-source-6.12 has the sources of"
+	} >"$work/ulps-refused.out"
+	check_empty "ULPs of another kernel version are refused" "$work/ulps-refused.out"
 }
 
 # ulps_guest <what> <script> <modules of the kernel that it needs> [options of scripts/vm]
+# On $kernel.
 ulps_guest() {
 	local what=$1 name=$2 need=$3 script=${2%%-*}
 	shift 3
-	spawn_guest "$what, 6.12" "$name-6.12" --kernel 6.12 --need "veth $need" \
+	spawn_guest "$what, $kernel" "$name-$kernel" --kernel "$kernel" --need "veth $need" \
 		--limit $((300 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
@@ -94,7 +117,7 @@ machine() {
 		dgram,id=wire,local.type=unix,local.path=$dir/$end,remote.type=unix,remote.path=$dir/$other"
 }
 
-# check_machines <what> <end that has kverbs' core>: the other end has the kernel's own.
+# check_machines <what> <end that has kverbs' core> <its modules>: the other end has the kernel's own.
 check_machines() {
 	local what=$1 ours=$2 theirs=client dir=$work/$2 pid status=0 end
 	local stock="rdma_ucm rdma_rxe nvmet-rdma nvme-rdma"
@@ -103,7 +126,7 @@ check_machines() {
 	"$KV_SCRIPTS/userland" >"$dir/tree" || return
 	machine "$theirs" "$dir" "" "$stock" &
 	pid=$!
-	machine "$ours" "$dir" "$modules" "" || status=1
+	machine "$ours" "$dir" "$3" "" || status=1
 	wait $pid || status=1
 	for end in server client; do
 		count_reports "machines-$ours-$end"
@@ -122,20 +145,24 @@ ulps_machines() {
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules 6.12 uverbs rxe nvme)"
 	for end in server client; do
 		what="rdma_rxe on two machines, kverbs' core on the $end, 6.12"
-		add_job check "$PARALLEL" "${needs[*]-}" "$what" check_machines "$what" $end
+		add_job check "$PARALLEL" "${needs[*]-}" "$what" check_machines "$what" $end "$modules"
 	done
 }
 
-# Processes, under kverbs' core.
+# Processes, under kverbs' core, on $kernel.
 ulps_processes() {
-	spawn "9P, 6.12" check_userspace "9P, 6.12" ulps-9p-6.12 --kernel 6.12 \
+	spawn "9P, $kernel" check_userspace "9P, $kernel" "ulps-9p-$kernel" --kernel "$kernel" \
 		--need "veth 9pnet 9p" --limit $((300 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/hosts.sh" --run "$KV_SCRIPTS/guest/ulps_9p.sh"
-	spawn "processes use kverbs' core, 6.12" check_userspace \
-		"processes use kverbs' core, 6.12" ulps-user-6.12 --kernel 6.12 \
+	spawn "processes use kverbs' core, $kernel" check_userspace \
+		"processes use kverbs' core, $kernel" "ulps-user-$kernel" --kernel "$kernel" \
 		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
 		--modules "$modules" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--run "$KV_SCRIPTS/guest/userspace.sh"
+}
+
+# The same, with what is enough to run on one kernel.
+ulps_processes_more() {
 	spawn "processes make random commands on kverbs' core, 6.12" check_userspace \
 		"processes make random commands on kverbs' core, 6.12" ulps-fuzz-6.12 --kernel 6.12 \
 		--env "OPERATIONS=$((50000 * scale * scale))" --limit $((900 * scale)) \
@@ -254,15 +281,12 @@ ulps_uml() {
 		--modules "$modules" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
 }
 
-part_ulps() {
-	local modules scsi="target_core_mod target_core_file sd_mod"
-	ulps_uml
-	! quick || return 0
-	needs=()
-	need_build 6.12
-	modules="$(run_modules "$MODULES_DIR") $(ulps_modules 6.12)"
-	build_job "${build_index["build, 6.12"]}" "build, ULPs, 6.12" build_ulps 6.12
-	spawn "ULPs of another kernel version" ulps_of_another_version
+# ulps_on <kernel>: all that there are, on kverbs' core.
+ulps_on() {
+	local kernel=$1 scsi="target_core_mod target_core_file sd_mod"
+	need_build "$kernel"
+	modules="$(run_modules "$MODULES_DIR") $(ulps_modules "$kernel")"
+	build_job "${build_index["build, $kernel"]}" "build, ULPs, $kernel" build_ulps "$kernel"
 	ulps_guest "the connection manager, and NVMe" ulps "nvmet nvme-fabrics"
 	ulps_guest "rdma_rxe" ulps_rxe "nvmet nvme-fabrics crc32_generic"
 	ulps_guest "SMC-R" ulps_smc ""
@@ -276,6 +300,18 @@ part_ulps() {
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
 	ulps_processes
+}
+
+part_ulps() {
+	local modules kernel=6.12 scsi="target_core_mod target_core_file sd_mod"
+	ulps_uml
+	! quick || return 0
+	needs=()
+	spawn "ULPs of another kernel version" ulps_of_another_version
+	ulps_on 6.1
+	needs=()
+	ulps_on 6.12
+	ulps_processes_more
 	ulps_machines
 
 	# As Debian ships them.
