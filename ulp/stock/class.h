@@ -40,6 +40,17 @@ static inline int kv_class_register(const struct class *class)
 	return ret;
 }
 
+static inline void kv_class_unregister(const struct class *class)
+{
+	class_unregister(kv_class);
+}
+
+static inline int kv_class_create_file(const struct class *class,
+				       const struct class_attribute *attr)
+{
+	return class_create_file(kv_class, attr);
+}
+
 /* A device's class is that of its source file until it is added. */
 static inline int kv_cdev_device_add(struct cdev *cdev, struct device *dev)
 {
@@ -49,8 +60,8 @@ static inline int kv_cdev_device_add(struct cdev *cdev, struct device *dev)
 
 #undef class_register
 #define class_register(class) kv_class_register(class)
-#define class_unregister(class) class_unregister(kv_class)
-#define class_create_file(class, attr) class_create_file(kv_class, attr)
+#define class_unregister(class) kv_class_unregister(class)
+#define class_create_file(class, attr) kv_class_create_file(class, attr)
 #define cdev_device_add(cdev, dev) kv_cdev_device_add(cdev, dev)
 #endif /* KV_CONST_CLASS */
 #endif /* HAVE_CLASS_REGISTER_CONST */

@@ -27,7 +27,7 @@ extern struct workqueue_struct *ib_wq;
 #endif
 
 #ifndef HAVE_TRACE_SK_DATA_READY
-#define trace_sk_data_ready(sk) do { } while (0)
+#define trace_sk_data_ready(sk) ((void)(sk))
 #endif
 
 #endif

@@ -5,6 +5,6 @@
  */
 #ifndef HAVE_ASSIGN_STR_DST
 #undef __assign_str
-#define __assign_str(dst) strcpy(__get_str(dst), device->name)
+#define __assign_str(dst) memcpy(__get_str(dst), device->name, strlen(device->name) + 1)
 #endif
 #include_next <cma_trace.h>
