@@ -536,11 +536,11 @@ int ib_register_device(struct ib_device *device, const char *name,
 	ret = check_mandatory(device, caller);
 	if (ret)
 		return ret;
-	ib_port_default_method(device);
 	ib_clients_might_be_called();
 	ret = begin_setup(device, name, caller);
 	if (ret)
 		return ret;
+	ib_port_default_method(device);
 
 	WARN_ON(dma_device && !dma_device->dma_parms);
 	device->dma_device = dma_device;

@@ -365,6 +365,8 @@ static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib
 	lane->stats.completions += n;
 	if (!handover)
 		return;
+	BUILD_BUG_ON(max(IB_CQ_BATCH, IB_CQ_AHEAD) & ~(int)(IB_CQ_DISPLACED - 1));
+	BUILD_BUG_ON(IB_CQ_BATCH_ID & (2 * IB_CQ_DISPLACED - 1));
 	WRITE_ONCE(runner->switches, current->nvcsw);
 	runner->batch = ((runner->batch | (IB_CQ_BATCH_ID - 1)) + 1) | n;
 	/*

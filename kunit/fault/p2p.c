@@ -307,9 +307,9 @@ static void queries_of_a_provider(struct kunit *test)
 
 static void choice_of_a_provider(struct kunit *test)
 {
-	struct pci_dev *pdev = p2p_rig_provider(test), *chosen;
+	struct pci_dev *pdev = p2p_rig_provider(test), *chosen = NULL;
 	char *page = (char *)get_zeroed_page(GFP_KERNEL);
-	bool use;
+	bool use = false;
 
 	KUNIT_ASSERT_NOT_NULL(test, page);
 	KUNIT_EXPECT_EQ(test, 0, QUIET(test, pci_p2pdma_enable_store(pci_name(pdev), &chosen,

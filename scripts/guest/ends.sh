@@ -62,6 +62,7 @@ both_ends_by_address() {
 		shift
 	done
 	shift
+	: >/tmp/client
 	# shellcheck disable=SC2086
 	timeout -s "${SIGNAL:-TERM}" "${PATIENCE:-100}" "$program" $ours >/tmp/server 2>&1 &
 	server=$!

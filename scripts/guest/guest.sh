@@ -32,13 +32,20 @@ check() {
 
 # retry <times> <command>: for what is so a moment later; each 50 ms.
 retry() {
-	tries=$1
-	shift
-	until "$@"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || return 1
+	until retry_once "$@"; do
+		[ "$1" -gt 1 ] || return 1
+		tries=$(($1 - 1))
+		shift
+		# An argument, for the command may retry something, too.
+		set -- $tries "$@"
 		usleep 50000
 	done
+}
+
+# retry_once <times> <command>
+retry_once() {
+	shift
+	"$@"
 }
 
 # is_gone <path>

@@ -28,7 +28,7 @@ uml_ulps_dir() {
 	local hash
 	hash=$(cd "$KV_ROOT" && {
 		kernel_tree uml
-		find include ulp/stock ulp/echo scripts/ulps scripts/probes Kbuild -type f -print0 |
+		find include ulp/stock ulp/echo scripts/ulps scripts/probe scripts/probes Kbuild -type f -print0 |
 			sort -z | xargs -0 sha1sum
 	} | sha1sum)
 	echo "$KV_CACHE/ulps/${hash:0:12}"
@@ -76,8 +76,11 @@ refused() {
 		echo "$1: exit status $status, not 2, or other than a line with '$2': $said"
 }
 
-# There are no sources of the one, and others of the other.
+# There are no sources of the one, and others of the other. Those that there are have been unpacked,
+# which would be told of, too.
 ulps_of_another_version() {
+	"$KV_SCRIPTS/deps" ulps-6.1 >/dev/null 2>&1 || true
+	"$KV_SCRIPTS/kernels" --source 6.1 >/dev/null 2>&1 || true
 	{
 		refused 6.6.1 "6.12 and 6.1 only"
 		refused 6.1.1 "linux-source-6.1 has the sources of"

@@ -72,12 +72,15 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
  * not valid before emu_open_mr().
  *
  * Context: Process.
- * Return: the region, or an ERR_PTR: -ENOMEM.
+ * Return: the region, or an ERR_PTR: -ENOMEM; -EOPNOTSUPP for %IB_ZERO_BASED.
  */
 struct ib_mr *emu_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access)
 {
-	struct emu_mr *mr = emu_mr_create(pd, EMU_REGION_USER, 0);
+	struct emu_mr *mr;
 
+	if (access & IB_ZERO_BASED)
+		return ERR_PTR(-EOPNOTSUPP);
+	mr = emu_mr_create(pd, EMU_REGION_USER, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->region.iova = virt_addr;

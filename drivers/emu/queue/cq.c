@@ -494,15 +494,15 @@ static void emu_ring_skip_struck(struct emu_cq_ring *ring)
 	struct ib_qp *was;
 	u32 tail;
 
-	for (;;) {
+	do {
+		/* As a poller: @tail must not come around between the look and the step. */
+		preempt_disable();
 		tail = atomic_read(&ring->tail);
-		if (!emu_cq_published(ring, tail))
-			return;
-		was = READ_ONCE(emu_cq_entry(ring, tail)->qp);
-		if (!emu_cq_is_struck(was))
-			return;
-		emu_cq_skip(ring, tail, was);
-	}
+		was = emu_cq_published(ring, tail) ? READ_ONCE(emu_cq_entry(ring, tail)->qp) : NULL;
+		if (emu_cq_is_struck(was))
+			emu_cq_skip(ring, tail, was);
+		preempt_enable();
+	} while (emu_cq_is_struck(was));
 }
 
 /* From the newest entry to the oldest, so that each knows of those behind it. */

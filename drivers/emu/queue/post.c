@@ -317,8 +317,8 @@ static bool emu_refuses_user(const struct emu_qp *qp)
 
 /*
  * Drops what a process has written, which the doorbell refuses. Otherwise it would be flushed if
- * the queue pair fails, but nobody waits for its completion. If there is an owner, somebody else
- * drops it, or changes the queue pair at this moment.
+ * the queue pair fails, but nobody waits for its completion. If there is an owner, it stays: that
+ * takes another thread of the process, which posts or changes the queue pair at this moment.
  */
 static void emu_drop_for_user(struct emu_qp *qp)
 {

@@ -246,7 +246,7 @@ void emu_user_retired_sends(const struct emu_qp *qp)
 	emu_uring_consumed(sq->ring, sq->base + (u32)atomic_read(&qp->sq.retired));
 }
 
-/* The queue pair is frozen, and has no completions. */
+/* See @reset_sends of struct emu_user_ops: the queue pair has no completions. */
 void emu_user_reset_sq(struct emu_qp *qp)
 {
 	struct emu_user_sq *sq = qp->user_sq;
