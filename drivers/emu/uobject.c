@@ -81,7 +81,10 @@ int emu_user_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 	if ((mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT)) ||
 	    ((mask & IB_SRQ_MAX_WR) && attr->max_wr > ibsrq->device->attrs.max_srq_wr))
 		return -EINVAL;
-	/* Before the ring is replaced: after an error a process goes on with the one that it has. */
+	/*
+	 * What cannot be changed in full is not changed in part: after an error a process goes on
+	 * with the ring that it has.
+	 */
 	if ((mask & IB_SRQ_MAX_WR) && (mask & IB_SRQ_LIMIT) && attr->srq_limit > attr->max_wr)
 		return -EINVAL;
 	if (udata && (mask & IB_SRQ_MAX_WR)) {

@@ -243,9 +243,11 @@ static u32 emu_srq_depth(const struct emu_srq *srq)
 	return srq->user_rq ? emu_user->depth(srq->user_rq) : srq->in->ring.depth;
 }
 
-static void emu_srq_set_limit(struct emu_srq *srq, u32 limit)
+static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 {
 	lockdep_assert_held(&srq->lock);
+	if (limit > emu_srq_depth(srq))
+		return -EINVAL;
 	atomic_set(&srq->limit, limit);
 	/*
 	 * There may be fewer receives already, and no engine that would take
@@ -253,8 +255,10 @@ static void emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 	 */
 	smp_mb();
 	emu_srq_check_limit(srq);
+	return 0;
 }
 
+/* A limit beside a size has been compared with it: see emu_user_modify_srq(). */
 int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		   struct ib_udata *udata)
 {
@@ -262,14 +266,10 @@ int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_a
 	int err = 0;
 
 	mutex_lock(&srq->lock);
-	/* First: what cannot be changed in full is not changed in part. */
-	if ((mask & IB_SRQ_LIMIT) &&
-	    attr->srq_limit > (mask & IB_SRQ_MAX_WR ? attr->max_wr : emu_srq_depth(srq)))
-		err = -EINVAL;
-	if (!err && (mask & IB_SRQ_MAX_WR))
+	if (mask & IB_SRQ_MAX_WR)
 		err = emu_srq_resize(srq, attr->max_wr);
 	if (!err && (mask & IB_SRQ_LIMIT))
-		emu_srq_set_limit(srq, attr->srq_limit);
+		err = emu_srq_set_limit(srq, attr->srq_limit);
 	mutex_unlock(&srq->lock);
 	return err;
 }
