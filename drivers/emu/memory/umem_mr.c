@@ -40,15 +40,26 @@ static void emu_user_detach(struct emu_region *region)
 	region->backing = NULL;
 }
 
-struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access)
+static struct emu_mr *emu_user_mr_create(struct ib_pd *pd, u64 iova, int access)
 {
 	struct emu_mr *mr;
-	int err;
 
 	/* A block begins at the same offset in its page for consumers as it does in memory. */
 	if (access & IB_ZERO_BASED)
 		return ERR_PTR(-EOPNOTSUPP);
 	mr = emu_mr_create(pd, EMU_REGION_USER, 0);
+	if (IS_ERR(mr))
+		return mr;
+	mr->ibmr.iova = iova;
+	mr->region.access = access;
+	return mr;
+}
+
+struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr, int access)
+{
+	struct emu_mr *mr = emu_user_mr_create(pd, virt_addr, access);
+	int err;
+
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	err = emu_user_attach(mr, umem, virt_addr);
@@ -56,9 +67,7 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
 		emu_dereg_mr(&mr->ibmr, NULL);
 		return ERR_PTR(err);
 	}
-	mr->ibmr.iova = virt_addr;
 	mr->ibmr.length = umem->length;
-	mr->region.access = access;
 	return &mr->ibmr;
 }
 
@@ -76,16 +85,11 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
  */
 struct ib_mr *emu_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access)
 {
-	struct emu_mr *mr;
+	struct emu_mr *mr = emu_user_mr_create(pd, virt_addr, access);
 
-	if (access & IB_ZERO_BASED)
-		return ERR_PTR(-EOPNOTSUPP);
-	mr = emu_mr_create(pd, EMU_REGION_USER, 0);
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
 	mr->region.iova = virt_addr;
-	mr->region.access = access;
-	mr->ibmr.iova = virt_addr;
 	return &mr->ibmr;
 }
 
