@@ -44,12 +44,16 @@ target_down() {
 		rmdir $NVMET/subsystems/disk/namespaces/1 $NVMET/subsystems/disk
 }
 
-# disk_holds <device>: what is written there can be read, also from the file behind it.
-disk_holds() {
+# disk_reads_back <device>: what is written there, which is in /tmp/pattern then, can be read.
+disk_reads_back() {
 	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$DISK_MIB 2>/dev/null &&
 		dd if=/tmp/pattern of="$1" bs=1M conv=fsync 2>/dev/null &&
-		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern "$1" &&
-		cmp /tmp/pattern /tmp/disk
+		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern "$1"
+}
+
+# disk_holds <device>: the same, and the file behind it has it.
+disk_holds() {
+	disk_reads_back "$1" && cmp /tmp/pattern /tmp/disk
 }
 
 # read_disk <disk> <HCA> [<file>]: $reader copies the disk there, and the HCA sends for it by now.

@@ -73,14 +73,11 @@ serve_disk() {
 	target_up || return 1
 	said=$(hear)
 	[ "$said" = "$(sum_of /tmp/disk)" ] || { echo "a sum of '$said' is not the disk's"; return 1; }
-	retry 100 target_down
+	target_down
 }
 
 use_disk() {
-	retry 100 nvme_connect 2>/dev/null || return 1
-	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$DISK_MIB 2>/dev/null &&
-		dd if=/tmp/pattern of=/dev/nvme0n1 bs=1M conv=fsync 2>/dev/null &&
-		echo 3 >/proc/sys/vm/drop_caches && cmp /tmp/pattern /dev/nvme0n1 &&
+	retry 100 nvme_connect 2>/dev/null && disk_reads_back $DISK_NODE &&
 		echo 1 >/sys/class/nvme/nvme0/delete_controller && tell "$(sum_of /tmp/pattern)"
 }
 

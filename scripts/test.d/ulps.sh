@@ -191,15 +191,14 @@ drive_moved() {
 
 # check_copy_offload <kernel> "<modules>"
 check_copy_offload() {
-	local what="NVMe target copy offload, $1" name=ulps-p2p-$1 dir=$work/offload-$1 machine
-	machine=(--monitor "$dir/monitor" --disk "$dir/disk")
+	local what="NVMe target copy offload, $1" name=ulps-p2p-$1 dir=$work/offload-$1 MACHINE
+	p2p_machine --monitor "$dir/monitor" --disk "$dir/disk"
 	mkdir -p "$dir"
 	truncate -s 24M "$dir/disk"
 	check_guest "$what" "$name" --kernel "$1" --need "veth nvme-fabrics" \
 		--limit $((400 * scale)) --modules "$2" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names) TRACE=$dir/trace" \
-		--append "$("$KV_SCRIPTS/p2p-machine" --print append)" \
-		--qemu "$("$KV_SCRIPTS/p2p-machine" "${machine[@]}")" \
+		"${MACHINE[@]}" \
 		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --file "$KV_SCRIPTS/guest/disk.sh" \
 		--file "$KV_SCRIPTS/guest/hosts.sh" --run "$KV_SCRIPTS/guest/ulps_p2p.sh"
 	# 16 MiB there and back.
