@@ -309,16 +309,10 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	emu_fill_send(qp, wqe, wr, wr->sg_list->length, true);
 }
 
-/* Is what a process has written refused in this state? */
-static bool emu_refuses_user(const struct emu_qp *qp)
-{
-	return qp->ibqp.qp_type == IB_QPT_UD && atomic_read(&qp->state) < IB_QPS_RTS;
-}
-
 /*
- * Drops what a process has written, which the doorbell refuses. Otherwise it would be flushed if
- * the queue pair fails, but nobody waits for its completion. If there is an owner, it stays: that
- * takes another thread of the process, which posts or changes the queue pair at this moment.
+ * Drops what a process has written, which the doorbell refuses: nobody waits for its completion.
+ * If there is an owner, which takes another thread of the process that posts or changes the queue
+ * pair at this moment, it stays until the state changes: see emu_qp_move().
  */
 static void emu_drop_for_user(struct emu_qp *qp)
 {
