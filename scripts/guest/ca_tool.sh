@@ -132,7 +132,7 @@ lists_json() {
 			'"fw_str":"1.0.0","driver":"kverbs_emu","ports":\[{"port":1,' \
 			'{"port":2,"state":"active","link_layer":"InfiniBand"' \
 			'"rate_mbps":100000,"netdev":null}]},{"name":"emu1"' \
-			'"link_layer":"Ethernet","rate_mbps":100000,"netdev":"dummy0"}]}]$'
+			'"link_layer":"Ethernet","rate_mbps":2500,"netdev":"dummy0"}]}]$'
 }
 
 shows() {

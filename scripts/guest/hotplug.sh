@@ -627,7 +627,7 @@ unload_order() {
 			continue ;;
 		bar_mem) in_use kverbs_p2pdma ;;
 		fake_gpu) in_use kverbs_peer_mem ;;
-		emu | hotplug | pingpong) in_use kverbs kverbs_p2pdma kverbs_peer_mem ;;
+		emu | ca | hotplug | pingpong) in_use kverbs kverbs_p2pdma kverbs_peer_mem ;;
 		esac && timed rmmod "kverbs_$module" || return 1
 	done
 }
@@ -637,7 +637,7 @@ unload_in_run() {
 	insert_all && load kverbs_pingpong run=0 && start_run || return 1
 	in_use kverbs_pingpong kverbs && timed rmmod kverbs_hotplug &&
 		timed rmmod kverbs_emu &&
-		run_lost_device "$run" && rmmod kverbs_pingpong kverbs kverbs_p2pdma kverbs_peer_mem
+		run_lost_device "$run" && rmmod kverbs_pingpong kverbs_ca kverbs kverbs_p2pdma kverbs_peer_mem
 }
 
 # A configfs directory or an open file also holds a module.
@@ -647,13 +647,13 @@ held_modules() {
 	rmmod kverbs_hotplug
 	(
 		exec 5</dev/infiniband/ca/emu0
-		rmmod kverbs_emu && in_use kverbs
+		rmmod kverbs_emu && in_use kverbs_ca kverbs
 	) && unload_all
 }
 
 case_orders() {
-	for order in "emu hotplug pingpong" "emu pingpong hotplug" "hotplug emu pingpong" \
-		"hotplug pingpong emu" "pingpong emu hotplug" "pingpong hotplug emu"; do
+	for order in "ca emu hotplug pingpong" "emu ca pingpong hotplug" "hotplug emu ca pingpong" \
+		"hotplug pingpong emu ca" "pingpong emu ca hotplug" "ca pingpong hotplug emu"; do
 		for core in "p2pdma peer_mem" "peer_mem p2pdma"; do
 			# shellcheck disable=SC2086
 			check "unloading in the order $order, core, $core" \
@@ -661,10 +661,10 @@ case_orders() {
 		done
 	done
 	for order in \
-		"fake_gpu bar_mem emu hotplug pingpong kverbs p2pdma peer_mem" \
-		"bar_mem emu fake_gpu pingpong hotplug kverbs peer_mem p2pdma" \
-		"hotplug emu pingpong kverbs fake_gpu peer_mem bar_mem p2pdma" \
-		"emu pingpong hotplug kverbs bar_mem p2pdma fake_gpu peer_mem"; do
+		"fake_gpu bar_mem emu ca hotplug pingpong kverbs p2pdma peer_mem" \
+		"bar_mem emu fake_gpu pingpong hotplug ca kverbs peer_mem p2pdma" \
+		"ca hotplug emu pingpong kverbs fake_gpu peer_mem bar_mem p2pdma" \
+		"emu pingpong ca hotplug kverbs bar_mem p2pdma fake_gpu peer_mem"; do
 		# shellcheck disable=SC2086
 		check "unloading in the order $order" unload_order $order
 	done

@@ -116,8 +116,8 @@ machine() {
 		--need "virtio_net sch_netem nvmet nvme-fabrics crc32_generic $4" \
 		--file "$KV_SCRIPTS/guest/rdmalink.c" --file "$KV_SCRIPTS/guest/disk.sh" \
 		--file "$KV_SCRIPTS/guest/cores.sh" --run "$KV_SCRIPTS/guest/machines.sh" --qemu \
-		"-device virtio-net-pci,netdev=wire,mac=52:54:00:07:00:0$mac -netdev
-		dgram,id=wire,local.type=unix,local.path=$dir/$end,remote.type=unix,remote.path=$dir/$other"
+		"-device virtio-net-pci,netdev=wire,mac=52:54:00:07:00:0$mac -netdev \
+dgram,id=wire,local.type=unix,local.path=$dir/$end,remote.type=unix,remote.path=$dir/$other"
 }
 
 # check_machines <what> <end that has kverbs' core> <its modules>: the other end has the kernel's own.
