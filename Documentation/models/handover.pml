@@ -12,25 +12,28 @@
  *				and ib_cq_poll_batch() in cq/lane.c
  *	runner(), aside on	ib_cq_end_displaced(), ib_cq_return_runner() in cq/handover.c
  *	displace()		ib_cq_displace()
- *	watch()			ib_cq_watch(), ib_cq_watch_on()
+ *	watch(), look_at()	ib_cq_watch(), ib_cq_watch_on(), ib_cq_slept_in()
  *	waiter(), freer()	ib_cq_forget_qp_in(), ib_cq_stop()
  *	state[c]		ib_cq.state
  *	woken, turn		ib_cq_lane.pending and .ready
  *	mem[ACTIVE], watched	ib_cq_lane.active, whether its timer is pending
  *	lane_runner, spare	ib_cq_lane.runner and .spare
- *	mem[NR(r)], displaced	ib_cq_runner.nr, its IB_CQ_DISPLACED
+ *	mem[NR(r)], displaced	ib_cq_runner.nr, of which the batch counts, its IB_CQ_DISPLACED
+ *	mem[SW(r)], batch	ib_cq_runner.switches and .batch
  *	mem[CQ(r)]		ib_cq_runner.cq
  *	mem[AHEAD], array_used	ib_cq_lane.ahead_cq is set; somebody uses .ahead
  *	pending[r]		WORK_STRUCT_PENDING
- *	asleep[r]		the state of its task
+ *	asleep[r], sleeps[r]	the state of its task, and its nvcsw
  *
  * The first done() of CQ 0 sleeps until all other CQs have had a done(), or are freed, as
- * one does that waits for that. With -DASIDE it steps aside by itself, and any other one
+ * one does that waits for that; with -DSHORT it sleeps for a moment and is awake when
+ * the watch looks. With -DASIDE it steps aside by itself, and any other one
  * may; else there is a watch.
  *
  * Shown at every step:
  *   - completions of a CQ are handled, and a CQ is polled, by one runner at a time
  *   - only the lane's runner touches its turn; who displaces it takes out the right CQ
+ *   - no runner is displaced for a sleep in an earlier batch
  *   - a CQ is on one list at most; nobody touches one that was freed
  *   - there is a spare runner for whoever displaces one; a work item is queued once
  *   - who waits for the round to end finds handled what was polled before
@@ -55,8 +58,9 @@
 #define ACTIVE		0
 #define NR(r)		(1 + (r))
 #define CQ(r)		(1 + RUNNERS + (r))
-#define AHEAD		(1 + 2 * RUNNERS)
-#define WORDS		(2 + 2 * RUNNERS)
+#define SW(r)		(1 + 2 * RUNNERS + (r))
+#define AHEAD		(1 + 3 * RUNNERS)
+#define WORDS		(2 + 3 * RUNNERS)
 
 #include "memory.pml"
 
@@ -87,6 +91,7 @@ bool lock;
 bool displaced[RUNNERS];
 bool pending[RUNNERS];
 bool asleep[RUNNERS];
+byte sleeps[RUNNERS];
 
 /* For the assertions. */
 byte handled[CQS];
@@ -97,6 +102,7 @@ bool listed[CQS];
 byte wakers_gone;
 bool array_used;
 bool early;
+bool slept[RUNNERS];	/* in this batch */
 
 #define touch(c)	assert(!freed[c])
 
@@ -210,13 +216,15 @@ proctype freer()
 
 /* --- Handing over ---------------------------------------------------------- */
 
-/* If r is the lane's runner and inside a batch, another one takes its place. */
-inline displace(r, c)
+inline lock_lane()	{ atomic { !lock -> lock = true } }
+
+/* Another runner takes the place of r, unless batch b has ended. */
+inline displace(r, b, c)
 {
-	atomic { !lock -> lock = true }
 	if
 	:: atomic {
-		drained && lane_runner == r && mem[NR(r)] ->
+		drained && b && mem[NR(r)] == b ->
+		assert(slept[r]);
 		displaced[r] = true;
 		c = mem[CQ(r)]
 		}
@@ -229,25 +237,52 @@ inline displace(r, c)
 #endif
 		atomic { assert(nempty(spare)); spare ? c; lane_runner = c }
 		start(lane_runner)
-	:: atomic { drained && !(lane_runner == r && mem[NR(r)]) }
+	:: atomic { drained && !(b && mem[NR(r)] == b) }
 	fi;
 	atomic { lock = false; c = 0 }
 }
 
 #ifndef ASIDE
+#if defined(SHORT) && !defined(BUG_NO_SWITCHES)
+#define has_slept(r)	(asleep[r] || sleeps[r] != mem[SW(r)])
+#else
+#define has_slept(r)	asleep[r]
+#endif
+
 /* May look a moment too early, once. A look that finds nothing to do changes nothing. */
-#define FIRES	(asleep[lane_runner] || !mem[ACTIVE] || !early)
+#define DUE	((has_slept(lane_runner) && mem[NR(lane_runner)]) || !mem[ACTIVE])
+#define FIRES	(DUE || !early)
+
+/* Sets b to the batch in which r sleeps or has slept, or 0. */
+inline look_at(r, b, n)
+{
+	b = mem[NR(r)];
+	if
+	:: asleep[r]
+	:: !asleep[r] ->
+#if defined(SHORT) && !defined(BUG_NO_SWITCHES)
+		n = sleeps[r];
+		if
+		:: n == mem[SW(r)] -> b = 0
+		:: n != mem[SW(r)]
+		fi
+#else
+		b = 0
+#endif
+	fi;
+	n = 0
+}
 
 proctype watch()
 {
 	byte me = NOBODY;
-	byte r, c;
+	byte r, b, c;
 
 end:
 	atomic {
 		watched && FIRES ->
 		watched = false;
-		early = early || !(asleep[lane_runner] || !mem[ACTIVE])
+		early = early || !DUE
 	}
 #ifdef BUG_WATCH_LATE_LOOK
 	if
@@ -271,11 +306,16 @@ end:
 #endif
 look:
 	r = lane_runner;
+	look_at(r, b, c);
 	if
-	:: asleep[r] -> displace(r, c)
-	:: !asleep[r]
+	:: b ->
+		lock_lane();
+		r = lane_runner;
+		look_at(r, b, c);
+		displace(r, b, c)
+	:: !b
 	fi;
-	atomic { r = 0; watched = true; goto end }
+	atomic { r = 0; b = 0; watched = true; goto end }
 }
 #endif
 
@@ -316,7 +356,7 @@ inline end_ahead(ahead)
 
 proctype runner(byte me)
 {
-	byte c, n, old, next;
+	byte c, n, old, next, batch;
 	bool ahead;
 
 end:
@@ -381,10 +421,24 @@ poll:
 	:: !ahead
 	fi;
 #endif
-#ifdef BUG_MARK_NO_RELEASE
-	store(NR(me), 1);
+	atomic {
+		slept[me] = false;
+#ifdef BUG_NO_BATCH
+		batch = 1
 #else
-	store_release(NR(me), 1);
+		batch++
+#endif
+	}
+#if defined(SHORT) && !defined(BUG_SWITCHES_LATE)
+	store(SW(me), sleeps[me]);
+#endif
+#ifdef BUG_MARK_NO_RELEASE
+	store(NR(me), batch);
+#else
+	store_release(NR(me), batch);
+#endif
+#ifdef BUG_SWITCHES_LATE
+	store(SW(me), sleeps[me]);
 #endif
 #ifdef BUG_AHEAD_LATE
 	if
@@ -397,10 +451,14 @@ poll:
 	atomic { touch(c); assert(!handler[c]); handler[c] = true }
 	if
 #ifdef ASIDE
-	:: full_barrier(); displace(me, next)
+	:: lock_lane(); slept[me] = true; displace(me, batch, next)
 	:: c || handled[0]
 #else
-	:: asleep[me] = (c == 0 && !handled[0])
+	:: atomic { c == 0 && !handled[0] -> asleep[me] = true; slept[me] = true }
+#ifdef SHORT
+		atomic { asleep[me] = false; sleeps[me]++ }
+#endif
+	:: c || handled[0]
 #endif
 	fi;
 	if
