@@ -242,22 +242,42 @@ static void u7_recovery_flushes_what_a_process_posted_before(struct kunit *test)
 	EXPECT_POLLED(test, l, CHAIN, IB_WC_SUCCESS);
 }
 
+static const u32 send_types[] = { IB_QPT_RC, IB_QPT_UC, IB_QPT_UD };
+
+KVT_NUMBER_PARAM(send_type, send_types, "type %u");
+
+/* Moves the process's end to @state from RESET, beside the other end, which is in RTS. */
+static void process_to(struct kunit *test, struct link *l, enum ib_qp_state state)
+{
+	struct rig_end *e = &l->r->b;
+
+	if (state >= IB_QPS_INIT)
+		KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, e));
+	if (state >= IB_QPS_RTR)
+		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(l->r, e, &l->r->a));
+	if (state >= IB_QPS_RTS)
+		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(l->r, e));
+}
+
 /* The doorbell has refused it, so nobody waits for its completion. */
-static void p1_datagram_that_was_refused_is_not_flushed(struct kunit *test)
+static void p1_request_that_was_refused_is_neither_flushed_nor_sent(struct kunit *test)
 {
 	struct link *l = link_up(test, NULL);
 	struct rig_end *e = &l->r->b;
 	int state;
 
-	l->r->init.qp_type = IB_QPT_UD;
+	l->r->init.qp_type = *(const u32 *)test->param_value;
 	e->qkey = 1;
+	rig_make_qp(test, l->r, &l->r->a);
 	process_make_qp(test, l->process, l->r, e, &l->rings);
-	for (state = IB_QPS_INIT; state <= IB_QPS_RTR; state++) {
-		KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, e));
-		if (state == IB_QPS_RTR)
-			KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(l->r, e, NULL));
+	for (state = IB_QPS_RESET; state <= IB_QPS_RTR; state++) {
+		process_to(test, l, state);
 		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 1, NULL, 0));
 		KUNIT_EXPECT_EQ(test, -EINVAL, process_doorbell(e->qp));
+		if (state == IB_QPS_RTR)
+			KUNIT_ASSERT_EQ(test, 0, rig_to_rts(l->r, e));
+		else if (state == IB_QPS_RESET)
+			KUNIT_ASSERT_EQ(test, 0, rig_to_init(l->r, e));
 		KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(e->qp));
 		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 2, NULL, 0));
 		KUNIT_EXPECT_EQ(test, 0, process_doorbell(e->qp));
@@ -265,6 +285,38 @@ static void p1_datagram_that_was_refused_is_not_flushed(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, 0, process_used(l->cq));
 		KUNIT_ASSERT_EQ(test, 0, rig_to(e->qp, IB_QPS_RESET));
 	}
+}
+
+static void fail_and_post(void *arg)
+{
+	struct meanwhile *m = arg;
+	struct link *l = m->link;
+
+	m->err = rig_send(&l->r->a, 0, 0, 8);
+	if (!process_send(l->rings.sq, 2, NULL, 0))
+		m->err = -ENOSPC;
+	m->err = m->err ?: process_doorbell(l->r->b.qp);
+}
+
+/* What was posted after the queue pair had failed is flushed, whatever else was posted before. */
+static void post_in_the_error_state_is_not_dropped(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	struct meanwhile m = { .link = l, .err = -1 };
+	const struct ib_sge bad = { .lkey = RIG_BAD_KEY, .length = 8 };
+
+	link_start(test, l);
+	KUNIT_ASSERT_EQ(test, 0, rig_to(l->r->b.qp, IB_QPS_RESET));
+	process_to(test, l, IB_QPS_RTR);
+	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 0, &bad, 1));
+	KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 1, NULL, 0));
+	kverbs_delay_set("emu_drop_for_user", fail_and_post, &m);
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, m.err);
+	EXPECT_POLLED(test, l, 0, IB_WC_LOC_PROT_ERR);
+	EXPECT_POLLED(test, l, 1, IB_WC_WR_FLUSH_ERR);
+	EXPECT_POLLED(test, l, 2, IB_WC_WR_FLUSH_ERR);
 }
 
 /* --- receives that several take --- */
@@ -407,7 +459,9 @@ static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
 	KUNIT_CASE(u7_recovery_flushes_what_a_process_posted_before),
-	KUNIT_CASE(p1_datagram_that_was_refused_is_not_flushed),
+	KUNIT_CASE_PARAM(p1_request_that_was_refused_is_neither_flushed_nor_sent,
+			 send_type_gen_params),
+	KUNIT_CASE(post_in_the_error_state_is_not_dropped),
 	KUNIT_CASE(ring_stays_if_the_limit_is_refused),
 	KUNIT_CASE_PARAM(receive_that_another_took_is_not_taken_again, standstill_gen_params),
 	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),

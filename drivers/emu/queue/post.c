@@ -310,39 +310,44 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 }
 
 /*
- * Drops what a process has written, which the doorbell refuses: nobody waits for its completion.
- * If there is an owner, which takes another thread of the process that posts or changes the queue
- * pair at this moment, it stays until the state changes: see emu_qp_move().
+ * Drops what a process has written, which its doorbell refuses: nobody waits for a completion.
+ * Returns false if the state has become one in which that can be posted: it is executed.
+ *
+ * With @qp->lock the state can only become ERR, by an engine or a CQ that fails. What is posted
+ * after that stays: it comes after the look at the ring.
  */
-static void emu_drop_for_user(struct emu_qp *qp)
+static bool emu_drop_for_user(struct emu_qp *qp)
 {
-	preempt_disable();
-	if (emu_qp_own(qp)) {
-		if (emu_refuses_user(qp))
-			emu_user->reset_sends(qp);
-		if (!emu_qp_release(qp))
-			emu_qp_hand_over(qp);
+	bool refused = true;
+	u32 end;
+
+	mutex_lock(&qp->lock);
+	if (!qp->ended) {
+		emu_qp_freeze(qp);
+		end = emu_user->sends_end(qp);
+		kverbs_delay("emu_drop_for_user");
+		refused = emu_refuses_user(qp);
+		if (refused)
+			emu_user->drop_sends(qp, end);
+		emu_qp_thaw(qp);
 	}
-	preempt_enable();
+	mutex_unlock(&qp->lock);
+	return refused;
 }
 
 /*
  * The doorbell of a process, which has written its requests where it shares memory with us: a
- * post of nothing.
+ * post of nothing. May sleep.
  *
- * Its answer is the only one that can refuse a request to a queue pair that cannot send yet. A
- * datagram is refused, as IBTA vol. 1, C10-96, wants it, and is not queued. On a connection, for
- * which programs do post early, the post succeeds as it does on most HCAs; what the process has
- * written is dropped when the queue pair begins to send.
+ * Its answer is the only one that can refuse a request to a queue pair that cannot send yet, as
+ * IBTA vol. 1, C10-96, wants it.
  */
 static noinline int emu_ring_for_user(struct emu_qp *qp)
 {
 	if (!qp->user_sq)
 		return -EINVAL;
-	if (emu_refuses_user(qp)) {
-		emu_drop_for_user(qp);
+	if (emu_refuses_user(qp) && emu_drop_for_user(qp))
 		return -EINVAL;
-	}
 	emu_qp_ring(qp);
 	return 0;
 }

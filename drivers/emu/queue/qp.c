@@ -514,8 +514,6 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		emu_qp_reset(qp);
 		return 0;
 	case IB_QPS_ERR:
-		if (emu_refuses_user(qp))
-			emu_user->reset_sends(qp);
 		/* Full barrier, pairs with the one in emu_post_recv(). */
 		atomic_xchg(&qp->state, IB_QPS_ERR);
 		emu_gate_close(&qp->gate);
@@ -533,14 +531,9 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		WRITE_ONCE(qp->changing, from == IB_QPS_SQD);
 		emu_gate_drain(&qp->gate);
 	}
-	/*
-	 * Anything posted before belongs to the state that is being left. What another thread
-	 * of a process posts from here on may already find the queue pair sending: it stays.
-	 */
+	/* Anything posted before belongs to the state that is being left. */
 	if (from == IB_QPS_SQE && to == IB_QPS_RTS)
 		emu_qp_flush_sends(qp);
-	if (from == IB_QPS_RTR && to == IB_QPS_RTS && qp->user_sq)
-		emu_user->reset_sends(qp);
 	if (atomic_cmpxchg(&qp->state, from, to) != from) {
 		WRITE_ONCE(qp->changing, false);
 		return -EINVAL;

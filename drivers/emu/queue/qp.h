@@ -330,7 +330,7 @@ static inline bool emu_qp_is_datagram(const struct emu_qp *qp)
 /* Is what a process has written into the send queue refused in the present state? */
 static inline bool emu_refuses_user(const struct emu_qp *qp)
 {
-	return qp->user_sq && qp->ibqp.qp_type == IB_QPT_UD && atomic_read(&qp->state) < IB_QPS_RTS;
+	return qp->user_sq && atomic_read(&qp->state) < IB_QPS_RTS;
 }
 
 static inline void emu_qp_reset_retries(struct emu_qp *qp)

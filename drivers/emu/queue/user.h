@@ -50,9 +50,10 @@ struct emu_refusal {
  * @depth: how many receives there can be. Process context
  * @reset: the queue pair, which is frozen and closed, starts anew: what the process has posted is
  *	dropped. Process context
- * @reset_sends: the requests that the process has posted are dropped, of a queue pair that has
- *	never sent: it begins to, or its doorbell has refused them. The owner of the doorbell, or
- *	whoever has the queue pair frozen, calls it
+ * @sends_end: how far the process has written requests. Whoever has the queue pair frozen
+ *	calls it
+ * @drop_sends: what has been posted up to @end is dropped, of a queue pair that has never sent.
+ *	Whoever has the queue pair frozen calls it
  * @flushed: the queue pair is in the error state, and no receive is left in it: what the process
  *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
  *	the queue pair is frozen
@@ -64,7 +65,8 @@ struct emu_user_ops {
 	u32 (*used)(struct emu_user_rq *rq);
 	u32 (*depth)(const struct emu_user_rq *rq);
 	void (*reset)(struct emu_qp *qp);
-	void (*reset_sends)(struct emu_qp *qp);
+	u32 (*sends_end)(const struct emu_qp *qp);
+	void (*drop_sends)(struct emu_qp *qp, u32 end);
 	void (*flushed)(struct emu_qp *qp);
 	void (*completed)(struct emu_cq *cq, bool solicited);
 };

@@ -104,7 +104,7 @@ void emu_user_exit(void)
 
 static void emu_user_reset(struct emu_qp *qp)
 {
-	emu_user_reset_sq(qp);
+	emu_user_drop_sends(qp, emu_user_sends_end(qp));
 	if (qp->user_rq)
 		emu_user_reset_rq(qp);
 }
@@ -115,7 +115,8 @@ static const struct emu_user_ops emu_user_queues = {
 	.used = emu_user_used,
 	.depth = emu_user_depth,
 	.reset = emu_user_reset,
-	.reset_sends = emu_user_reset_sq,
+	.sends_end = emu_user_sends_end,
+	.drop_sends = emu_user_drop_sends,
 	.flushed = emu_user_watch_recvs,
 	.completed = emu_user_completed,
 };

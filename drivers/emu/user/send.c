@@ -246,13 +246,18 @@ void emu_user_retired_sends(const struct emu_qp *qp)
 	emu_uring_consumed(sq->ring, sq->base + (u32)atomic_read(&qp->sq.retired));
 }
 
-/* See @reset_sends of struct emu_user_ops: the queue pair has no completions. */
-void emu_user_reset_sq(struct emu_qp *qp)
+u32 emu_user_sends_end(const struct emu_qp *qp)
+{
+	return emu_uring_producer(qp->user_sq->ring);
+}
+
+/* See @drop_sends of struct emu_user_ops: the queue pair has no completions. */
+void emu_user_drop_sends(struct emu_qp *qp, u32 end)
 {
 	struct emu_user_sq *sq = qp->user_sq;
 
-	sq->base = emu_uring_producer(sq->ring);
-	emu_uring_consumed(sq->ring, sq->base);
+	sq->base = end;
+	emu_uring_consumed(sq->ring, end);
 }
 
 static size_t emu_user_swqe_size(const struct ib_qp_cap *cap)
