@@ -384,7 +384,8 @@ out:
  * @ndev: registered network device, or %NULL
  * @port: the port
  *
- * The core holds @ndev until it unregisters. The GID table of a RoCE port
+ * The core holds @ndev until it unregisters; a move to another network namespace changes
+ * nothing. The GID table of a RoCE port
  * follows its addresses.
  *
  * Context: Process, may sleep; with or without the RTNL lock.
@@ -406,7 +407,7 @@ int ib_device_set_netdev(struct ib_device *ib_dev, struct net_device *ndev,
 	if (ret)
 		return ret;
 	if (old != ndev)
-		ib_roce_resync();
+		ib_roce_netdev_changed();
 	dev_put(old);
 	return 0;
 }

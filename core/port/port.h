@@ -74,6 +74,7 @@ extern struct ib_ref_source ib_gid_source;
 int ib_roce_start(struct ib_device *dev);
 void ib_roce_stop(struct ib_device *dev);
 void ib_roce_resync(void);
+void ib_roce_netdev_changed(void);
 int ib_roce_init(struct workqueue_struct *wq,
 		 void (*gids)(struct ib_device *dev, u32 port),
 		 void (*attr)(struct ib_device *dev, u32 port));

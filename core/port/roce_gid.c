@@ -352,20 +352,20 @@ static void sync_all(struct work_struct *work)
 		queue_delayed_work(sync_wq, &sync_work, RETRY_DELAY);
 }
 
-static void refresh_mtus(struct work_struct *work);
-static DECLARE_WORK(mtu_work, refresh_mtus);
+static void read_ports(struct work_struct *work);
+static DECLARE_WORK(ports_work, read_ports);
 
 /*
- * The MTU of a network device has changed, and with it the active MTU of a port. No event of
- * InfiniBand's says so, and those that come near it would tell consumers that the link has
- * gone and come back; so they see it when they ask. The answer to channel-adapter queries is
- * prepared in advance, so it has to be rebuilt.
+ * The MTU of a network device has changed, and with it the active MTU of a port; or which network
+ * device a port has, or where that is. No event of InfiniBand's says so, and those that come near
+ * it would tell consumers that the link has gone and come back; so they see it when they ask. The
+ * answer to channel-adapter queries is prepared in advance, so it has to be rebuilt.
  *
  * The driver may keep the MTU itself and learn of the change by a notifier, after ours.
  * Taking the RTNL waits for that, since it is held until all notifiers have been called.
  * Nobody may have to wait for this work, see above; so it holds up no device meanwhile.
  */
-static void refresh_mtus(struct work_struct *work)
+static void read_ports(struct work_struct *work)
 {
 	struct ib_device *dev;
 	unsigned long index;
@@ -389,6 +389,14 @@ void ib_roce_resync(void)
 	mod_delayed_work(sync_wq, &sync_work, 0);
 }
 
+/* As that; ports are read again, too. */
+void ib_roce_netdev_changed(void)
+{
+	ib_roce_resync();
+	/* Not on the queue that unregistrations wait for: it waits for the RTNL. */
+	queue_work(system_unbound_wq, &ports_work);
+}
+
 /**
  * rdma_roce_rescan_device() - bring the GID tables of a device up to date
  * @ibdev: registered device
@@ -407,12 +415,13 @@ void rdma_roce_rescan_device(struct ib_device *ibdev)
 }
 EXPORT_SYMBOL(rdma_roce_rescan_device);
 
-static bool has_roce_port(const struct ib_device *dev)
+/* Has it a port that may have a network device? */
+static bool has_netdev_port(const struct ib_device *dev)
 {
 	u32 port;
 
 	rdma_for_each_port(dev, port)
-		if (rdma_protocol_roce(dev, port))
+		if (!rdma_protocol_ib(dev, port))
 			return true;
 	return false;
 }
@@ -423,7 +432,7 @@ int ib_roce_start(struct ib_device *dev)
 	struct ib_device_priv *priv = ib_priv(dev);
 	int ret;
 
-	if (!has_roce_port(dev))
+	if (!has_netdev_port(dev))
 		return 0;
 	mutex_lock(&priv->roce_lock);
 	/* After a change while the tables are filled, the work looks at them again. */
@@ -451,9 +460,14 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 	/* Network devices of any type: it may have been an Ethernet device before. */
 	switch (event) {
 	case NETDEV_UNREGISTER:
-		ib_ports_forget_netdev(ndev);
+		/* It may only be on its way to another network namespace. */
+		if (READ_ONCE(ndev->reg_state) != NETREG_REGISTERED)
+			ib_ports_forget_netdev(ndev);
 		fallthrough;
 	case NETDEV_REGISTER:
+	case NETDEV_CHANGEMTU:
+		ib_roce_netdev_changed();
+		break;
 	case NETDEV_UP:
 	case NETDEV_DOWN:
 	case NETDEV_CHANGEADDR:
@@ -463,10 +477,6 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 	case NETDEV_CHANGEINFODATA:
 	case NETDEV_CHANGELOWERSTATE:
 		ib_roce_resync();
-		break;
-	case NETDEV_CHANGEMTU:
-		/* Not on the queue that unregistrations wait for: it waits for the RTNL. */
-		queue_work(system_unbound_wq, &mtu_work);
 		break;
 	}
 	return NOTIFY_DONE;
@@ -489,7 +499,7 @@ static struct notifier_block inet6addr_nb = { .notifier_call = addr_event };
 
 /*
  * Tables are compared on @wq. In process context, @gids is called for each that differed, and
- * @attr for each port whose network device has another MTU.
+ * @attr for each port whose network device, or its MTU, may be another one.
  */
 int ib_roce_init(struct workqueue_struct *wq,
 		 void (*gids)(struct ib_device *dev, u32 port),
@@ -527,6 +537,6 @@ void ib_roce_exit(void)
 	if (IS_ENABLED(CONFIG_IPV6))
 		unregister_inet6addr_notifier(&inet6addr_nb);
 	unregister_inetaddr_notifier(&inetaddr_nb);
-	cancel_work_sync(&mtu_work);
+	cancel_work_sync(&ports_work);
 	cancel_delayed_work_sync(&sync_work);
 }

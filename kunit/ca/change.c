@@ -383,6 +383,32 @@ static void addresses_of_a_network_device_are_followed(struct kunit *test)
 	KUNIT_EXPECT_GT(test, generation(test, m, h), with);
 }
 
+static int iwarp_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm)
+{
+	imm->gid_tbl_len = 1;
+	imm->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	return 0;
+}
+
+/* No event says that it has another one, as the table of GIDs stays the same. */
+static void network_device_of_a_port_is_followed(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_new(test);
+	int ifindex = ndev->ifindex;
+	u64 h;
+
+	m->ops.get_port_immutable = iwarp_port_immutable;
+	m->ops.get_netdev = NULL;
+	mock_start(test, m, "kvtm_a");
+	h = ca_rig_open(test, m->ibdev);
+	KUNIT_EXPECT_EQ(test, 0, ca_rig_port(test, m->ibdev, h, 1)->netdev);
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
+	KUNIT_EXPECT_TRUE(test, kvt_until(ca_rig_port(test, m->ibdev, h, 1)->netdev == ifindex));
+	kvt_netdev_gone(test, ndev);
+	KUNIT_EXPECT_TRUE(test, kvt_until(!ca_rig_port(test, m->ibdev, h, 1)->netdev));
+}
+
 /*
  * The writer changes the LID of port 1 and sends a fresh query, so that each
  * generation has its own LID. Readers check that the generation and the LID of an
@@ -520,6 +546,7 @@ static struct kunit_case ca_change_cases[] = {
 	KUNIT_CASE(failing_refresh_is_made_good_later),
 	KUNIT_CASE(new_name_is_told),
 	KUNIT_CASE(addresses_of_a_network_device_are_followed),
+	KUNIT_CASE(network_device_of_a_port_is_followed),
 	KUNIT_CASE(readers_see_each_generation_with_its_content),
 	{}
 };

@@ -574,6 +574,20 @@ static void device_is_found_by_its_netdev(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN));
 }
 
+static void device_keeps_a_netdev_that_moves(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_up_eth(test, "kvtm_a", NULL);
+	struct ib_device *ibdev;
+
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
+	kvt_netdev_moves(ndev);
+	ibdev = ib_device_get_by_netdev(ndev, RDMA_DRIVER_UNKNOWN);
+	KUNIT_EXPECT_PTR_EQ(test, ibdev, m->ibdev);
+	if (ibdev)
+		ib_device_put(ibdev);
+}
+
 /* As ULPs of older kernels ask. */
 static void method_finds_the_netdev_if_the_driver_has_none(struct kunit *test)
 {
@@ -753,6 +767,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(rename_during_an_add_is_told_after_it),
 	KUNIT_CASE(unregister_driver_takes_all_its_devices),
 	KUNIT_CASE(device_is_found_by_its_netdev),
+	KUNIT_CASE(device_keeps_a_netdev_that_moves),
 	KUNIT_CASE(method_finds_the_netdev_if_the_driver_has_none),
 	KUNIT_CASE(ethernet_port_takes_any_capability),
 	KUNIT_CASE(driver_finds_its_device_when_the_netdev_goes),

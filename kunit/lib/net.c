@@ -77,6 +77,19 @@ void kvt_netdev_gone(struct kunit *test, struct net_device *ndev)
 }
 EXPORT_SYMBOL_GPL(kvt_netdev_gone);
 
+/**
+ * kvt_netdev_moves() - what is told when the device moves to another network namespace, and back
+ * @ndev: the device
+ */
+void kvt_netdev_moves(struct net_device *ndev)
+{
+	rtnl_lock();
+	call_netdevice_notifiers(NETDEV_UNREGISTER, ndev);
+	call_netdevice_notifiers(NETDEV_REGISTER, ndev);
+	rtnl_unlock();
+}
+EXPORT_SYMBOL_GPL(kvt_netdev_moves);
+
 struct kvt_addr_msg {
 	struct nlmsghdr nlh;
 	struct ifaddrmsg ifa;

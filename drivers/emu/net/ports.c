@@ -601,7 +601,14 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 				  unsigned long event)
 {
 	switch (event) {
+	case NETDEV_REGISTER:
+		/* It comes from another network namespace, maybe under another name. */
+		strscpy(port->netdev_name, netdev_name(netdev), IFNAMSIZ);
+		break;
 	case NETDEV_UNREGISTER:
+		/* It may only be on its way to another network namespace. */
+		if (READ_ONCE(netdev->reg_state) == NETREG_REGISTERED)
+			break;
 		/* The midlayer lets go of it too. */
 		hash_del(&port->bound);
 		port->netdev = NULL;
