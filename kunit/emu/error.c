@@ -4,6 +4,7 @@
  * end, the QP states that result, and that each posted request completes once. Cases
  * for a row of the conformance table start with the name of the row.
  */
+#include <kverbs/delay.h>
 
 #include "emu/rig.h"
 #include "lib/objects.h"
@@ -32,6 +33,7 @@ static void r11_send_longer_than_the_receive(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_LEN_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 99, RIG_BUF - 99, 0xee));
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
+	rig_expect_no_event(test, &r->b);
 }
 
 static void r12_receive_with_a_bad_key(struct kunit *test)
@@ -49,6 +51,7 @@ static void r12_receive_with_a_bad_key(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
+	rig_expect_no_event(test, &r->b);
 }
 
 /* Ways in which a reference to memory is invalid. */
@@ -143,6 +146,38 @@ static void r13_send_from_bad_memory(struct kunit *test)
 	/* The failed send does not reach the peer. */
 	expect_states(test, r, IB_QPS_ERR, IB_QPS_RTS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+}
+
+static const u32 connected_types[] = { IB_QPT_RC, IB_QPT_UC };
+
+KVT_NUMBER_PARAM(connected_type, connected_types, "type %u");
+
+/* The second element's region is invalidated when the first one's data is about to be copied. */
+static void r13_send_from_memory_that_goes_meanwhile(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct rig_meanwhile m;
+	struct ib_send_wr wr;
+	struct ib_sge sge[2];
+	struct ib_wc wc;
+
+	r->init.qp_type = *(const u32 *)test->param_value;
+	rig_start(test, r);
+	m = (struct rig_meanwhile) { .r = rig_beside(test, r), .err = -1 };
+	sge[0] = rig_sge(&r->a, 0, 8);
+	sge[1] = (struct ib_sge) { m.r->b.mr->iova, 8, m.r->b.mr->lkey };
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 9, 0, 100));
+	rig_send_wr(&wr, 1, sge, 2);
+	kverbs_delay_set("emu_copy", rig_invalidate, &m);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, m.err);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
+	/* The peer hears nothing, and its receive is there for the next message. */
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(r->b.qp));
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 9, IB_WC_WR_FLUSH_ERR);
 }
 
 static void r14_rdma_to_bad_memory(struct kunit *test, enum ib_wr_opcode op)
@@ -651,6 +686,7 @@ static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE_PARAM(r11_send_longer_than_the_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(r12_receive_with_a_bad_key, pair_gen_params),
 	KUNIT_CASE_PARAM(r13_send_from_bad_memory, bad_source_gen_params),
+	KUNIT_CASE_PARAM(r13_send_from_memory_that_goes_meanwhile, connected_type_gen_params),
 	KUNIT_CASE_PARAM(r14_write_to_bad_memory, bad_key_gen_params),
 	KUNIT_CASE_PARAM(r14_read_of_bad_memory, bad_key_gen_params),
 	KUNIT_CASE_PARAM(r14_local_key_is_not_for_peers, pair_gen_params),

@@ -437,6 +437,24 @@ void rig_invalidate(void *meanwhile)
 EXPORT_SYMBOL_GPL(rig_invalidate);
 
 /**
+ * rig_beside() - a connection to memory in the domain of another connection's first end
+ * @test: the running case
+ * @r: the other connection, whose first end is on "emu0"
+ *
+ * Return: the connection: its second end has a registered buffer, for rig_invalidate().
+ */
+struct rig *rig_beside(struct kunit *test, struct rig *r)
+{
+	struct rig *beside = rig_new(test, "emu1", "emu0");
+
+	beside->b.pd = r->a.pd;
+	rig_start(test, beside);
+	rig_register(test, &beside->b, IB_ACCESS_LOCAL_WRITE);
+	return beside;
+}
+EXPORT_SYMBOL_GPL(rig_beside);
+
+/**
  * rig_freeze_us() - move the first end to SQD: the function of a thread
  * @meanwhile: struct rig_meanwhile, whose err is set to what ib_modify_qp() returned
  *

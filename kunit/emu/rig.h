@@ -83,6 +83,7 @@ struct rig_meanwhile {
 void rig_fail_us(void *meanwhile);
 void rig_fail_peer(void *meanwhile);
 void rig_invalidate(void *meanwhile);
+struct rig *rig_beside(struct kunit *test, struct rig *r);
 int rig_freeze_us(void *meanwhile);
 void rig_wait_for_freezer(void *meanwhile);
 

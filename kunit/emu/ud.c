@@ -10,6 +10,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>
+#include <kverbs/delay.h>
 
 #include "emu/rig_net.h"
 #include "lib/objects.h"
@@ -562,6 +563,29 @@ static void receive_with_a_bad_key_fails_its_queue_pair(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_LOC_PROT_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
+	rig_expect_no_event(test, &r->b);
+}
+
+static void u7_send_from_memory_that_goes_meanwhile(struct kunit *test)
+{
+	struct rig *r = rig_ud(test, "emu0", "emu1");
+	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);
+	struct rig_meanwhile m = { .r = rig_beside(test, r), .err = -1 };
+	struct ib_sge sge = { m.r->b.mr->iova, LEN, m.r->b.mr->lkey };
+	struct ib_ud_wr wr;
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 9, 0, RIG_GRH + LEN));
+	rig_ud_wr(&wr, 1, &sge, 1, ah, &r->b);
+	kverbs_delay_set("emu_copy", rig_invalidate, &m);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, m.err);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+	/* The receive is there for the next message. */
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
+	expect_arrival(test, r, ah, 9, LEN);
 }
 
 static void bad_address_is_refused_at_once(struct kunit *test)
@@ -605,6 +629,7 @@ static struct kunit_case emu_conform_ud_cases[] = {
 	KUNIT_CASE_PARAM(u5_nobody_at_the_address, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_receiver_is_not_ready, deaf_state_gen_params),
 	KUNIT_CASE_PARAM(receive_with_a_bad_key_fails_its_queue_pair, few_net_gen_params),
+	KUNIT_CASE(u7_send_from_memory_that_goes_meanwhile),
 	KUNIT_CASE(bad_address_is_refused_at_once),
 	{}
 };

@@ -151,7 +151,7 @@ static noinline enum emu_outcome emu_fail_recv(struct emu_exec *ex, struct emu_s
 	 * its send queue is flushed.
 	 */
 	emu_respond(ex, wqe, recv, status, why);
-	emu_qp_fatal(ex->peer);
+	emu_qp_fail(ex->peer);
 	if (!emu_is_reliable(ex))
 		return emu_succeed(ex, wqe, pos);
 	return emu_fail_local(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);
@@ -227,9 +227,11 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
 	/* The message is tried again, and then goes into the same receive. */
-	if (unlikely(to.why == EMU_SYN_PAUSED || from->why == EMU_SYN_PAUSED) &&
-	    emu_park_recv(ex->peer, recv))
+	if (unlikely(to.why == EMU_SYN_PAUSED) && emu_park_recv(ex->peer, recv))
 		return emu_wait_memory(ex);
+	/* The requester's memory went while it was read; the responder is to hear nothing of it. */
+	if (unlikely(from->why && !to.why) && emu_park_recv(ex->peer, recv))
+		return emu_fail_memory(ex, wqe, pos, from->why);
 	if (unlikely(to.why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				     to.why);

@@ -177,18 +177,18 @@ static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *d
 				       const struct emu_rwqe *recv, u16 pkey_index,
 				       enum emu_syndrome why)
 {
-	if ((why == EMU_SYN_PAUSED || dg->why == EMU_SYN_PAUSED) && emu_park_recv(to, recv)) {
-		/* If it was the sender's memory, the message is tried again. */
+	/* If it was the sender's memory, the receiver hears nothing of the message. */
+	if ((why == EMU_SYN_PAUSED || (!why && dg->why)) && emu_park_recv(to, recv)) {
 		if (why)
 			emu_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
 	if (why && why != EMU_SYN_PAUSED) {
 		emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_PROT_ERR, why);
-		emu_qp_fatal(to);
+		emu_qp_fail(to);
 		return;
 	}
-	/* The receive is used up, but the receiver is not at fault. */
+	/* It is used up, as another one is parked; but the receiver is not at fault. */
 	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REMOTE);
 }
 
