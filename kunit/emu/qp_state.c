@@ -52,7 +52,7 @@ static int walk_ask(struct walk *w, int to, int mask)
 		.rq_psn = 1,
 		.sq_psn = 2,
 		.dest_qp_num = w->e->qp->qp_num,
-		.qp_access_flags = IB_ACCESS_REMOTE_WRITE,
+		.qp_access_flags = IB_ACCESS_REMOTE_WRITE | IB_ACCESS_MW_BIND,
 		.en_sqd_async_notify = 1,
 		.max_rd_atomic = 1,
 		.max_dest_rd_atomic = 1,

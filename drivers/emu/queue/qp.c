@@ -55,7 +55,7 @@ const struct emu_user_ops *emu_user;
 #define EMU_PEER_ATTRS	(IB_QP_AV | IB_QP_PORT | IB_QP_PKEY_INDEX | IB_QP_MAX_DEST_RD_ATOMIC)
 
 #define EMU_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
-			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC)
+			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)
 
 /**
  * emu_qp_fail() - put a queue pair in the error state
