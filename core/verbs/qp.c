@@ -344,9 +344,11 @@ IB_EXPORT_INTERNAL(ib_create_qp_user);
 /* P_Keys of the QP's port; without limit if the port has no table of them. */
 static s64 qp_max_pkey_index(const struct ib_qp *qp, u32 port)
 {
-	if (!rdma_is_port_valid(qp->device, port) || !rdma_ib_or_roce(qp->device, port))
-		return U16_MAX;
-	return qp->device->port_data[port].immutable.pkey_tbl_len - 1;
+	int len = 0;
+
+	if (rdma_is_port_valid(qp->device, port) && rdma_ib_or_roce(qp->device, port))
+		len = qp->device->port_data[port].immutable.pkey_tbl_len;
+	return len ? len - 1 : U16_MAX;
 }
 
 /* The limits of packets, of the device, and of its ports. */

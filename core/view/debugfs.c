@@ -51,9 +51,12 @@ static int info_show(struct seq_file *s, void *unused)
 		RDMA_RESTRACK_FMR,
 	};
 	struct ib_device *dev = s->private;
+	char name[IB_DEVICE_NAME_MAX];
 	unsigned int i;
 
-	seq_printf(s, "name: %s\n", dev_name(&dev->dev));
+	/* dev_name() would be freed by a rename. */
+	ib_copy_device_name(name, dev);
+	seq_printf(s, "name: %s\n", name);
 	seq_printf(s, "driver: %s\n",
 		   dev->ops.owner ? module_name(dev->ops.owner) : "-");
 	seq_printf(s, "node_guid: %016llx\n", be64_to_cpu(dev->node_guid));
@@ -102,6 +105,8 @@ static void show_umem(struct seq_file *s, struct ib_umem *umem)
 	if (umem->is_peer)
 		seq_printf(s, " memory=peer:%s",
 			   peer_region_client(umem->peer));
+	else if (umem->is_p2p)
+		seq_printf(s, " memory=p2p:%s", umem_p2p_provider(umem));
 	else if (umem->is_dmabuf)
 		seq_printf(s, " memory=dma-buf:%s",
 			   umem_moves(umem) ? "moving" : "pinned");
