@@ -177,11 +177,20 @@ host_goes() {
 	echo 1 >/sys/class/nvme/nvme1/delete_controller && retry 200 is_gone $DISK
 }
 
+# $reader reads the disk again and again, until that fails, and the HCA sends for it by now.
+read_until_failure() {
+	before=$(packets emu0)
+	while dd if="$DISK" of=/dev/null bs=16k iflag=direct 2>/dev/null; do :; done &
+	reader=$!
+	retry 400 packets_beyond $((before + 50)) emu0
+}
+
 # The drive is taken from its driver under reads, which fail; nothing waits for the target. If the HCA
 # finds the memory of a read gone, the target does not notice, and the host's command times out.
 drive_goes() {
-	read_disk $DISK emu0 && unbind "$nvme0" || return 1
-	! wait $reader && [ ! -e "$PCI/devices/$nvme0/p2pmem" ] && host_goes && target_down
+	read_until_failure && unbind "$nvme0" || return 1
+	wait $reader
+	[ ! -e "$PCI/devices/$nvme0/p2pmem" ] && host_goes && target_down
 }
 
 drive_comes_back() {
@@ -191,7 +200,7 @@ drive_comes_back() {
 
 # The target's HCA goes under reads, for good, and its listener with it.
 hca_goes() {
-	read_disk $DISK emu0 && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && host_goes ||
+	read_until_failure && echo 0 >$CONFIG/emu1/enable && is_gone $IB/emu1 && host_goes ||
 		return 1
 	wait $reader
 	target_down && retry 100 memory_is_free && echo 1 >$CONFIG/emu1/enable
