@@ -328,7 +328,6 @@ static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 	end_wr(peer, xm_receives(w, peer), IB_WC_LOC_LEN_ERR);
 	fail_sends(w, qp, IB_WC_REM_INV_REQ_ERR);
 	peer->state = IB_QPS_ERR;
-	tell_once(peer, X_QP_FATAL);
 	return true;
 }
 
