@@ -315,25 +315,48 @@ static bool emu_config_is_param(const struct emu_config *config)
 	return !list_empty(&config->entry);
 }
 
-static int emu_config_set_enable(struct emu_config *config, bool enable)
+/* The device that is to be enabled will depend on the directory of its last port. */
+static int emu_config_depend_last(struct emu_config *config)
 {
 	u32 last = emu_config_is_param(config) ? 1 : emu_config_nr_dirs(config);
 	int err;
 
-	if (enable == !!config->edev)
-		return 0;
-	if (!enable) {
-		emu_config_disable(config);
-		emu_config_undepend(config, last);
-		return 0;
-	}
 	err = emu_config_depend(config, last);
-	if (err)
-		return err;
-	err = emu_config_enable(config);
-	if (err)
-		emu_config_undepend(config, last);
+	if (!err)
+		config->depended = last;
 	return err;
+}
+
+static void emu_config_undepend_last(struct emu_config *config)
+{
+	emu_config_undepend(config, config->depended);
+	config->depended = 0;
+}
+
+static void emu_config_set_disabled(struct emu_config *config)
+{
+	if (!config->edev)
+		return;
+	emu_config_disable(config);
+	emu_config_undepend_last(config);
+}
+
+/* @su_mutex: configfs attaches and detaches directories of ports under it. */
+static int emu_config_set_enabled(struct emu_config *config)
+{
+	int err;
+
+	mutex_lock(&emu_config_subsys.su_mutex);
+	mutex_lock(&config->lock);
+	err = config->edev ? -EEXIST : emu_config_depend_last(config);
+	mutex_unlock(&emu_config_subsys.su_mutex);
+	if (!err) {
+		err = emu_config_enable(config);
+		if (err)
+			emu_config_undepend_last(config);
+	}
+	mutex_unlock(&config->lock);
+	return err == -EEXIST ? 0 : err;
 }
 
 /**
@@ -348,7 +371,7 @@ void emu_config_evict(struct emu_config *config, const struct device *parent)
 	mutex_lock(&config->lock);
 	if (config->edev && config->edev->pdev->dev.parent == parent) {
 		pr_info("removing %s: its PCI parent %s is going away\n", config->name, dev_name(parent));
-		emu_config_set_enable(config, false);
+		emu_config_set_disabled(config);
 	}
 	mutex_unlock(&config->lock);
 }
@@ -362,9 +385,13 @@ static ssize_t emu_config_enable_store(struct config_item *item, const char *pag
 	err = kstrtobool(page, &enable);
 	if (err)
 		return err;
-	mutex_lock(&config->lock);
-	err = emu_config_set_enable(config, enable);
-	mutex_unlock(&config->lock);
+	if (enable) {
+		err = emu_config_set_enabled(config);
+	} else {
+		mutex_lock(&config->lock);
+		emu_config_set_disabled(config);
+		mutex_unlock(&config->lock);
+	}
 	return err ?: len;
 }
 CONFIGFS_ATTR(emu_config_, enable);
@@ -564,7 +591,7 @@ static void emu_config_put_param(struct emu_config *config)
 /* Takes over the name of the device, because the name so far may have been a pattern. */
 static int emu_config_rename(struct emu_config *config)
 {
-	char *name = kstrdup(dev_name(&config->edev->ibdev.dev), GFP_KERNEL);
+	char *name = kstrdup(config->edev->ibdev.name, GFP_KERNEL);
 
 	if (!name)
 		return -ENOMEM;

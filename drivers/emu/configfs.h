@@ -43,6 +43,7 @@ struct emu_pci_parent {
  * @adaptive: the moderation of CQs follows their load
  * @pci_parent: the PCI function that is the parent of the device
  * @edev: the device, while it is enabled
+ * @depended: the port whose directory the device depends on while it is enabled, or 0
  * @dirs: directories of its ports; NULL for a port without one
  * @ports: settings of the ports
  */
@@ -55,6 +56,7 @@ struct emu_config {
 	bool adaptive;
 	struct emu_pci_parent pci_parent;
 	struct emu_device *edev;
+	u32 depended;
 	struct emu_config_port *dirs[EMU_MAX_PORTS];
 	struct emu_port_config ports[EMU_MAX_PORTS];
 };

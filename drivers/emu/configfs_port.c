@@ -394,7 +394,7 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 	port = emu_config_port_live(dir);
 	if (port && !emu_core_can_rebind(port->edev)) {
 		pr_warn("port %u of %s: cannot bind to another network device while it is enabled; disable the device first\n",
-			port->num, dev_name(&port->edev->ibdev.dev));
+			port->num, port->edev->ibdev.name);
 		err = -EBUSY;
 	} else if (port) {
 		err = emu_port_set_netdev(port, current->nsproxy->net_ns, name);

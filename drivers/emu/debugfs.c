@@ -236,7 +236,8 @@ void emu_debugfs_add(struct emu_device *edev)
 {
 	struct dentry *dir;
 
-	dir = debugfs_create_dir(dev_name(&edev->ibdev.dev), emu_debugfs_root);
+	/* Not dev_name(), which a rename frees. */
+	dir = debugfs_create_dir(edev->ibdev.name, emu_debugfs_root);
 	if (IS_ERR(dir)) {
 		if (PTR_ERR(dir) == -EEXIST)
 			ibdev_warn(&edev->ibdev, "no debugfs directory: a renamed device uses this name\n");

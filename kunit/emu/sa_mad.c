@@ -179,6 +179,15 @@ static void sa_leaves_to_others_what_is_not_for_it(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, CONSUMED, sa_process(r, r->b.lid));
 	sa_fill(r, IB_SA_ATTR_NOTICE, IB_MGMT_METHOD_REPORT, 0);
 	KUNIT_EXPECT_EQ(test, CONSUMED, sa_process(r, r->b.lid));
+	/* The rest of a short one is what its buffer held before. */
+	sa_fill(r, IB_SA_ATTR_CLASS_PORTINFO, 0x7f, 0);
+	memset(&r->out, 0x5a, sizeof(r->out));
+	wc.byte_len = sizeof(struct ib_grh) + sizeof(struct ib_mad_hdr);
+	size = sizeof(r->out);
+	KUNIT_EXPECT_EQ(test, CONSUMED,
+			r->sm->ops.process_mad(r->sm, 0, 1, &wc, NULL, (struct ib_mad *)&r->in,
+					       (struct ib_mad *)&r->out, &size, &index));
+	size = sizeof(r->out) - 1;
 	/* No room for a whole MAD, and none that came from anybody. */
 	sa_fill(r, IB_SA_ATTR_CLASS_PORTINFO, IB_MGMT_METHOD_GET, 0);
 	memset(&r->out, 0x5a, sizeof(r->out));

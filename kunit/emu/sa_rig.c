@@ -38,7 +38,10 @@ struct sa_rig *sa_new(struct kunit *test)
 /* As the MAD layer has it processed: by the port that is the subnet manager's. */
 int sa_process(struct sa_rig *r, u16 slid)
 {
-	struct ib_wc wc = { .slid = slid, .src_qp = 1, .port_num = 1 };
+	struct ib_wc wc = {
+		.slid = slid, .src_qp = 1, .port_num = 1,
+		.byte_len = sizeof(struct ib_grh) + sizeof(r->in),
+	};
 	size_t size = sizeof(r->out);
 	u16 pkey_index = 0;
 

@@ -213,6 +213,9 @@ int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const stru
 	if (!wc || *out_size < sizeof(struct ib_mad) ||
 	    in->mad_hdr.mgmt_class != IB_MGMT_CLASS_SUBN_ADM)
 		return ret;
+	/* Behind the end of a short one is what was in the buffer before: an answer to others. */
+	if (wc->byte_len != sizeof(struct ib_grh) + sizeof(*in))
+		return ret | IB_MAD_RESULT_CONSUMED;
 	mutex_lock(&emu_sa_lock);
 	if (port->sa && !(in->mad_hdr.method & IB_MGMT_METHOD_RESP)) {
 		ret |= IB_MAD_RESULT_CONSUMED;
