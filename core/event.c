@@ -330,6 +330,17 @@ static void deliver_deferred(struct ib_device_priv *priv, u32 num)
 	port->tries = 0;
 }
 
+static void read_again(struct ib_device *dev)
+{
+	u32 port;
+
+	/* The GID of such a port names its network device. */
+	rdma_for_each_port(dev, port)
+		if (rdma_protocol_iwarp(dev, port))
+			refresh_port(dev, port, true);
+	ib_ports_changed(dev);
+}
+
 static void event_work(struct work_struct *work)
 {
 	struct ib_device_priv *priv =
@@ -341,7 +352,7 @@ static void event_work(struct work_struct *work)
 
 	/* Full barrier: what was changed before the flag was set is read after this. */
 	if (xchg(&priv->refresh_due, false))
-		ib_ports_changed(device_of(priv));
+		read_again(device_of(priv));
 	if (xchg(&priv->deferred_due, false))
 		rdma_for_each_port(device_of(priv), port)
 			deliver_deferred(priv, port);
@@ -423,7 +434,8 @@ EXPORT_SYMBOL(ib_dispatch_event);
  *
  * For drivers: the active MTU, width or speed has changed, and the port has not gone down for
  * it. A moment later channel-adapter queries give the new values. Consumers are not told.
- * Drivers need not call this if a network device's MTU has changed, which the core notices.
+ * Drivers need not call this if a port has been given another network device, or if that has
+ * another MTU or is in another network namespace, which the core notices.
  *
  * Context: Any but NMI.
  */

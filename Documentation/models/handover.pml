@@ -44,7 +44,7 @@
  *   - the lane is at rest, the watch is off, and all runners but the lane's are spare
  *
  * -DCQS=n: CQs. -DFREE: the last one is freed when nothing is pushed any more. -DWAITER:
- * CQ 0 is waited for. -DBUG_x takes away something that must be missed.
+ * CQ 0 is waited for. -DNEVER_AHEAD: nothing is polled ahead. -DBUG_x takes away something that must be missed.
  */
 #ifndef CQS
 #define CQS		2
@@ -230,7 +230,7 @@ inline displace(r, b, c)
 		}
 #ifndef BUG_KEEP_IN_TURN
 		atomic {
-			assert(turn ?? [eval(c)]);
+			assert(turn ? [eval(c)]);
 			turn ?? eval(c);
 			listed[c] = false
 		}
@@ -394,7 +394,9 @@ round:
 poll:
 	/* It may be alone, or not. */
 	if
+#ifndef NEVER_AHEAD
 	:: atomic { !load(AHEAD) -> own(); assert(!array_used); array_used = true; ahead = true }
+#endif
 	:: true
 	fi;
 	atomic {

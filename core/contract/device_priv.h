@@ -107,7 +107,7 @@ struct ib_port_priv {
  * @cache_lock: serialises refreshes of the caches
  * @port_notifiers: called when the caches have changed, see ib_register_port_notifier()
  * @roce_lock: serialises comparisons of RoCE GID tables with addresses
- * @roce_on: the RoCE GID tables follow the addresses; under @roce_lock
+ * @roce_on: RoCE GID tables follow the addresses, and ports their network devices; under @roce_lock
  * @departed_modules: modules whose clients have left, read under RCU; under ib_registry_lock
  * @ahs: address handles made while the contract checker was on
  * @ahs_lock: guards @ahs; taken in any context but NMI

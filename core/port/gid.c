@@ -61,6 +61,7 @@ struct gid_entry {
 	void *context;
 	struct ib_gid_table *table;
 	struct ndev_ref *ndev_ref;
+	u64 netns;	/* the cookie of that of the network device, or 0 */
 	struct rcu_head rcu;
 };
 
@@ -125,6 +126,18 @@ static void put_ndev(struct rcu_head *rcu)
 	kfree(ref);
 }
 
+/* Drivers note the network namespace of a GID: after a move, it is another GID for them. */
+static u64 netns_of(const struct net_device *ndev)
+{
+	u64 cookie = 0;
+
+	rcu_read_lock();
+	if (ndev)
+		cookie = dev_net(ndev)->net_cookie;
+	rcu_read_unlock();
+	return cookie;
+}
+
 static struct gid_entry *new_entry(struct ib_device *dev, u32 port, int index,
 				   const struct ib_gid_want *want)
 {
@@ -141,6 +154,7 @@ static struct gid_entry *new_entry(struct ib_device *dev, u32 port, int index,
 		dev_hold(want->ndev);
 		entry->ndev_ref->ndev = want->ndev;
 		RCU_INIT_POINTER(entry->attr.ndev, want->ndev);
+		entry->netns = netns_of(want->ndev);
 	}
 	entry->attr.device = dev;
 	entry->attr.port_num = port;
@@ -273,7 +287,8 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 static bool is_same(const struct gid_entry *entry, const struct ib_gid_want *want)
 {
 	return !memcmp(&entry->attr.gid, &want->gid, sizeof(want->gid)) &&
-	       rcu_access_pointer(entry->attr.ndev) == want->ndev;
+	       rcu_access_pointer(entry->attr.ndev) == want->ndev &&
+	       entry->netns == netns_of(want->ndev);
 }
 
 /*
@@ -319,6 +334,7 @@ static bool is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
 		if (want[i].is_default != is_default ||
 		    want[i].type != entry->attr.gid_type ||
 		    want[i].ndev != rcu_access_pointer(entry->attr.ndev) ||
+		    netns_of(want[i].ndev) != entry->netns ||
 		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)))
 			continue;
 		want[i].present = true;

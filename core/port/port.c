@@ -384,9 +384,8 @@ out:
  * @ndev: registered network device, or %NULL
  * @port: the port
  *
- * The core holds @ndev until it unregisters; a move to another network namespace changes
- * nothing. The GID table of a RoCE port
- * follows its addresses.
+ * The core holds @ndev until it unregisters; it stays bound when it moves to another network
+ * namespace. The GID table of a RoCE port follows its addresses.
  *
  * Context: Process, may sleep; with or without the RTNL lock.
  * Return: 0; -EINVAL if there is no such port, or if the number of ports has

@@ -18,8 +18,8 @@
  * Lock protocol: the notifiers run under RTNL or in softirq; they take no lock
  * but port.c's netdev_lock. A device's roce_lock, a mutex, is held while the
  * addresses are listed and the tables changed, so that the tables end up with
- * what was listed last. It also guards roce_on: after ib_roce_stop() has
- * cleared it under the lock, the tables do not change any more.
+ * what was listed last. It also guards roce_on, without which neither the tables change nor
+ * ports are read again: ib_roce_stop() clears it under the lock.
  *
  * A driver may hold RTNL while it unregisters its device. Hence RTNL is not taken inside
  * roce_lock, nor is any lock inside which others take RTNL, such as cache_lock; and
@@ -389,7 +389,7 @@ void ib_roce_resync(void)
 	mod_delayed_work(sync_wq, &sync_work, 0);
 }
 
-/* As that; ports are read again, too. */
+/* As ib_roce_resync(), and has all ports read again. Any context. */
 void ib_roce_netdev_changed(void)
 {
 	ib_roce_resync();
@@ -456,15 +456,21 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 			void *info)
 {
 	struct net_device *ndev = netdev_notifier_info_to_dev(info);
+	bool bound;
 
 	/* Network devices of any type: it may have been an Ethernet device before. */
 	switch (event) {
+	case NETDEV_REGISTER:
 	case NETDEV_UNREGISTER:
+		bound = ib_netdev_has_port(ndev);
 		/* It may only be on its way to another network namespace. */
 		if (READ_ONCE(ndev->reg_state) != NETREG_REGISTERED)
 			ib_ports_forget_netdev(ndev);
-		fallthrough;
-	case NETDEV_REGISTER:
+		if (bound)
+			ib_roce_netdev_changed();
+		else
+			ib_roce_resync();
+		break;
 	case NETDEV_CHANGEMTU:
 		ib_roce_netdev_changed();
 		break;

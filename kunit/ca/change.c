@@ -6,6 +6,7 @@
  */
 #include <linux/irq_work.h>
 #include <linux/netdevice.h>
+#include <rdma/ib_cache.h>
 
 #include "ca/rig.h"
 #include "lib/mock.h"
@@ -409,6 +410,28 @@ static void network_device_of_a_port_is_followed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_until(!ca_rig_port(test, m->ibdev, h, 1)->netdev));
 }
 
+/* The GID of an iWARP port names the network device, and must not keep it. */
+static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_new(test);
+	const struct ib_gid_attr *attr;
+
+	m->ops.get_port_immutable = iwarp_port_immutable;
+	m->ops.get_netdev = NULL;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
+	KUNIT_EXPECT_PTR_EQ(test, ndev, rcu_access_pointer(attr->ndev));
+	rdma_put_gid_attr(attr);
+	/* Returns only when all references to it are gone. */
+	kvt_netdev_gone(test, ndev);
+	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
+	KUNIT_EXPECT_NULL(test, rcu_access_pointer(attr->ndev));
+	rdma_put_gid_attr(attr);
+}
+
 /*
  * The writer changes the LID of port 1 and sends a fresh query, so that each
  * generation has its own LID. Readers check that the generation and the LID of an
@@ -547,6 +570,7 @@ static struct kunit_case ca_change_cases[] = {
 	KUNIT_CASE(new_name_is_told),
 	KUNIT_CASE(addresses_of_a_network_device_are_followed),
 	KUNIT_CASE(network_device_of_a_port_is_followed),
+	KUNIT_CASE(network_device_of_an_iwarp_port_can_go),
 	KUNIT_CASE(readers_see_each_generation_with_its_content),
 	{}
 };

@@ -246,7 +246,7 @@ static const u32 send_types[] = { IB_QPT_RC, IB_QPT_UC, IB_QPT_UD };
 
 KVT_NUMBER_PARAM(send_type, send_types, "type %u");
 
-/* Moves the process's end to @state from RESET, beside the other end, which is in RTS. */
+/* Moves the process's end to @state from RESET. The other end stays as it is. */
 static void process_to(struct kunit *test, struct link *l, enum ib_qp_state state)
 {
 	struct rig_end *e = &l->r->b;
@@ -295,6 +295,9 @@ static void fail_and_post(void *arg)
 	m->err = rig_send(&l->r->a, 0, 0, 8);
 	if (!process_send(l->rings.sq, 2, NULL, 0))
 		m->err = -ENOSPC;
+	/* If it had not failed, the doorbell would wait for the one that stands still here. */
+	if (!process_used(l->cq))
+		m->err = -EINVAL;
 	m->err = m->err ?: process_doorbell(l->r->b.qp);
 }
 

@@ -464,6 +464,24 @@ static void rate_follows_the_network_device(struct kunit *test)
 	expect_rate(test, IB_WIDTH_4X, IB_SPEED_EDR);
 }
 
+static void network_device_that_moves_stays_bound(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test), *second = kvt_netdev(test);
+	struct ib_port_attr attr = {};
+
+	rig_device(test, "kvt_moves", 1, netdev_name(ndev));
+	kvt_netdev_moves(ndev);
+	query(test, "kvt_moves", &attr);
+	KUNIT_EXPECT_EQ(test, IB_PORT_ACTIVE, attr.state);
+	/* It is still that of this port. */
+	rig_device(test, "kvt_second", 1, netdev_name(second));
+	KUNIT_EXPECT_EQ(test, -EBUSY,
+			rig_port_write("kvt_second", 1, "netdev", netdev_name(ndev)));
+	kvt_netdev_gone(test, ndev);
+	query(test, "kvt_moves", &attr);
+	KUNIT_EXPECT_EQ(test, IB_PORT_DOWN, attr.state);
+}
+
 static void n3_network_device_has_one_port(struct kunit *test)
 {
 	struct net_device *first = kvt_netdev(test), *second = kvt_netdev(test);
@@ -492,6 +510,7 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE_PARAM(connection_to_itself, few_net_gen_params),
 	KUNIT_CASE(n2_mtu_follows_the_network_device),
 	KUNIT_CASE(rate_follows_the_network_device),
+	KUNIT_CASE(network_device_that_moves_stays_bound),
 	KUNIT_CASE(n3_network_device_has_one_port),
 	{}
 };

@@ -78,7 +78,7 @@ void kvt_netdev_gone(struct kunit *test, struct net_device *ndev)
 EXPORT_SYMBOL_GPL(kvt_netdev_gone);
 
 /**
- * kvt_netdev_moves() - what is told when the device moves to another network namespace, and back
+ * kvt_netdev_moves() - send the notifications of a move to another network namespace and back
  * @ndev: the device
  */
 void kvt_netdev_moves(struct net_device *ndev)

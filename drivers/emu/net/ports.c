@@ -536,7 +536,7 @@ static int emu_port_check_netdev(struct emu_port *port, const struct net_device 
 	if (!other || other == port)
 		return 0;
 	pr_warn("network device '%s' is already used by port %u of %s; give each port its own\n",
-		netdev_name(netdev), other->num, dev_name(&other->edev->ibdev.dev));
+		netdev_name(netdev), other->num, other->edev->ibdev.name);
 	return -EBUSY;
 }
 

@@ -11,8 +11,9 @@
  * then the owner, and passes the queue pair to a runner when it fires.
  *
  * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
- * between two entries. It is how modify_qp and destroy_qp get a queue pair that stands
- * still. A destroyed queue pair stays frozen for good.
+ * between two entries. It is how modify_qp, destroy_qp, and a doorbell that refuses what a
+ * process has written get a queue pair that stands still. A destroyed queue pair stays frozen
+ * for good.
  *
  * After letting go of ownership, a former owner touches the queue pair once more
  * to wake a waiting freezer. It has preemption off until then, and queue pairs

@@ -309,12 +309,20 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	emu_fill_send(qp, wqe, wr, wr->sg_list->length, true);
 }
 
+/* Is what a process has written into the send queue refused in the present state? */
+static bool emu_refuses_user(const struct emu_qp *qp)
+{
+	return atomic_read(&qp->state) < IB_QPS_RTS;
+}
+
 /*
- * Drops what a process has written, which its doorbell refuses: nobody waits for a completion.
- * Returns false if the state has become one in which that can be posted: it is executed.
+ * Refuses what a process has written before RTS, and drops it: no completion will come. Returns
+ * false if the queue pair has reached a state in which it may be posted; then the caller rings.
  *
- * With @qp->lock the state can only become ERR, by an engine or a CQ that fails. What is posted
- * after that stays: it comes after the look at the ring.
+ * With @qp->lock the state can only become ERR, by an engine or a CQ that fails. What is written
+ * after that stays: it comes after the look at the ring. What another thread has written before,
+ * and has not rung for yet, is dropped, too, although its doorbell may succeed in the end: the
+ * ring does not tell whose an entry is.
  */
 static bool emu_drop_for_user(struct emu_qp *qp)
 {
@@ -359,7 +367,7 @@ static noinline int emu_ring_for_user(struct emu_qp *qp)
  * @bad_wr: set on failure, to the request that was refused; those before it are posted
  * @spent: what was executed in the same call already, see emu_qp_ring_after()
  *
- * Context: Any but NMI.
+ * Context: Any but NMI; with @wr NULL process context, and may sleep.
  * Return: 0; -EINVAL for a request that is not allowed, or not in this state; -ENOMEM if the
  * queue is full.
  */

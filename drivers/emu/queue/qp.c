@@ -2,9 +2,9 @@
 /*
  * Queue pairs: life, states and attributes.
  *
- * ->lock serialises modify, query and destroy. modify and destroy also freeze the
- * queue pair (see doorbell.c), so that none of its entries is executed while they
- * change it. At the same time, others use:
+ * ->lock serialises modify, query, destroy, and the doorbell of a process that is refused. All
+ * but query also freeze the queue pair (see doorbell.c), so that none of its entries is executed
+ * while they change it. At the same time, others use:
  *
  *   ->state	engines set it to IB_QPS_ERR on an error, hence the cmpxchg in
  *		emu_qp_move(). Posters only read it.
@@ -117,15 +117,8 @@ void emu_qp_drained(struct emu_qp *qp)
 		ib_qp_notify_event(&qp->ibqp, IB_EVENT_SQ_DRAINED);
 }
 
-/**
- * emu_qp_fatal() - put a queue pair in the error state, and report that
- * @qp: queue pair
- *
- * As emu_qp_fail(). The consumer is told once between two resets.
- *
- * Context: As emu_qp_fail().
- */
-void emu_qp_fatal(struct emu_qp *qp)
+/* As emu_qp_fail(); and the consumer is told, once between two resets. */
+static void emu_qp_fatal(struct emu_qp *qp)
 {
 	emu_qp_fail(qp);
 	if (!atomic_xchg(&qp->fatal, 1))

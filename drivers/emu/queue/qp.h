@@ -221,7 +221,8 @@ static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
  * @parked: a receive that has been taken and is the next to be used; see parked_recv.c
  * @taken: a receive that the owner has taken, from any queue, and copied
  * @doorbell: enum emu_doorbell
- * @freezing: modify_qp or destroy_qp waits for the doorbell, or owns it
+ * @freezing: modify_qp, destroy_qp, or a process's doorbell that is refused waits for the
+ *	doorbell, or owns it
  * @finishing: on the way to being drained: the one entry that was under way is still
  *	executed
  * @run: entry on the list of the runner that the queue pair was handed to
@@ -241,7 +242,7 @@ static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
  * @fatal: IB_EVENT_QP_FATAL was raised
  * @last_wqe: IB_EVENT_QP_LAST_WQE_REACHED was raised
  * @ended: it was abandoned: frozen for good, and out of reach for its peer
- * @lock: serialises modify, query and destroy
+ * @lock: serialises modify, query, destroy, and refusals of a process's doorbell
  * @attr: what modify_qp set, for query_qp and for the engine
  * @init: what create_qp was given, for query_qp
  * @user_rq: where the receives are that a process posts; NULL for the kernel, or with an SRQ
@@ -327,12 +328,6 @@ static inline bool emu_qp_is_datagram(const struct emu_qp *qp)
 	return qp->av_offset;
 }
 
-/* Is what a process has written into the send queue refused in the present state? */
-static inline bool emu_refuses_user(const struct emu_qp *qp)
-{
-	return qp->user_sq && atomic_read(&qp->state) < IB_QPS_RTS;
-}
-
 static inline void emu_qp_reset_retries(struct emu_qp *qp)
 {
 	qp->retries = qp->attr.retry_cnt;
@@ -354,7 +349,6 @@ void emu_qp_abandon(struct emu_qp *qp);
 int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 void emu_qp_fail(struct emu_qp *qp);
 void emu_qp_fail_sends(struct emu_qp *qp);
-void emu_qp_fatal(struct emu_qp *qp);
 void emu_qp_lost(struct emu_qp *qp);
 void emu_qp_drained(struct emu_qp *qp);
 

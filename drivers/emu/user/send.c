@@ -7,10 +7,8 @@
  * into the queue pair's own ring, whose positions are those of the process's: entry @base of the
  * ring is position 0. A reset begins with what the process posts next.
  *
- * A queue pair that cannot send yet takes no requests. IBTA vol. 1, C10-96, wants the post refused;
- * on most HCAs the path of a post does not look at the state, and programs count on a post that
- * succeeds. So it does, but the request is dropped when the queue pair begins to send, as a reset
- * drops it.
+ * A queue pair that cannot send yet takes no requests, as IBTA vol. 1, C10-96, wants it: its doorbell
+ * refuses what has been written, and drops it, as a reset does.
  *
  * An entry counts until its completion can be polled, as it does for consumers in the kernel:
  * emu_user_retired_sends() tells the process.
