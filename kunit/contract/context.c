@@ -77,6 +77,8 @@ static void keep_spinlock(struct contract_scene *scene)
 		return;
 	}
 	spinlock_is_kept = true;
+	/* The checker turns preemption on before it is given back, which has to be on this CPU. */
+	migrate_disable();
 	/* For sparse: the lock is kept on purpose. */
 	__release(&kept_spinlock);
 }
@@ -157,6 +159,7 @@ static void give_back(void)
 		/* The checker has undone what spin_trylock() added to the preempt count. */
 		preempt_disable();
 		spin_unlock(&kept_spinlock);
+		migrate_enable();
 	}
 	if (mutex_is_kept)
 		mutex_unlock(&kept_mutex);

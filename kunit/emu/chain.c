@@ -421,8 +421,12 @@ static void chain_is_posted_in_an_interrupt(struct kunit *test)
 	interrupt(c, irq_post_chain);
 	preempt_enable();
 	KUNIT_EXPECT_EQ(test, 0, c->m.err);
-	KUNIT_EXPECT_EQ(test, 1, c->executed);
-	expect_ended(test, c, 1, RIG_WR, IB_WC_SUCCESS);
+	/* A runner on another CPU may have gone on meanwhile. */
+	if (num_online_cpus() == 1)
+		KUNIT_EXPECT_EQ(test, 1, c->executed);
+	else
+		KUNIT_EXPECT_GE(test, c->executed, 1);
+	expect_ended(test, c, c->executed, RIG_WR, IB_WC_SUCCESS);
 	if (op->op == IB_WR_SEND)
 		expect_received(test, c, 0, RIG_WR);
 	/* A modify_qp() waits until the runner has let go of the queue pair. */
