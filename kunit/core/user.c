@@ -315,7 +315,7 @@ static void path_of_process_gets_its_ethernet_address(struct kunit *test)
 	 * 239.1.2.3: the group's Ethernet address follows from it; also for an address
 	 * handle of ib_umad.
 	 */
-	memcpy(attr.grh.dgid.raw + 12, (u8 []){ 239, 1, 2, 3 }, 4);
+	memcpy(attr.grh.dgid.raw + 12, ((u8 []){ 239, 1, 2, 3 }), 4);
 	ah = rdma_create_user_ah(pd, &attr, NULL);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(ah));
 	KUNIT_EXPECT_TRUE(test, ether_addr_equal(attr.roce.dmac, (u8 []){ 1, 0, 0x5e, 1, 2, 3 }));

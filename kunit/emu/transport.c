@@ -256,7 +256,7 @@ static void wire_post(u8 opcode)
 
 	preempt_disable();
 	wqe = emu_ring_reserve(&wire.qp->sq, &pos);
-	memset(&wqe->slot + 1, 0, sizeof(*wqe) - sizeof(wqe->slot));
+	memset_after(wqe, 0, slot);
 	wqe->opcode = opcode;
 	emu_ring_publish(&wqe->slot, pos);
 	preempt_enable();
