@@ -12,7 +12,7 @@ BUILD ?= build
 SOURCES := Kbuild VERSION $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard scripts/probes/*.c)
 
-NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb html
+NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb rpm html
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
 MODULE := $(filter %.ko,$(GOALS))
@@ -86,12 +86,16 @@ endif
 ifeq ($(RELEASE),)
 else ifneq ($(shell grep -s '^CONFIG_KUNIT=' $(KDIR)/include/config/auto.conf),)
 KVERBS_KUNIT ?= $(if $(wildcard kunit/Kbuild),m)
+else ifneq ($(KUNIT),)
+KVERBS_KUNIT ?= m
 else ifneq ($(KVERBS_KUNIT),)
 $(error KVERBS_KUNIT=$(KVERBS_KUNIT) asked for, but kernel $(RELEASE) is built \
-	without CONFIG_KUNIT. scripts/kernels builds one that has it)
+	without CONFIG_KUNIT. scripts/kernels builds one that has it, and scripts/stock-kunit \
+	a KUnit to name with KUNIT=)
 endif
 
-KBUILD := $(MAKE) -C $(KDIR) M=$(OUT) W=$(W) KVERBS_KUNIT=$(KVERBS_KUNIT)
+KBUILD := $(MAKE) -C $(KDIR) M=$(OUT) W=$(W) KVERBS_KUNIT=$(KVERBS_KUNIT) \
+	  $(if $(KUNIT),KBUILD_EXTRA_SYMBOLS=$(abspath $(KUNIT))/Module.symvers)
 
 .PHONY: all modules
 all modules: $(OUT)/.probed
@@ -184,10 +188,10 @@ CERT ?= $(KEY:%.key=%.der)
 sign: all
 	@scripts/sign $(KDIR) "$(KEY)" "$(CERT)" $(OUT)/*.ko
 
-# Debian packages, in $(BUILD)/deb/.
-.PHONY: deb
-deb:
-	@env -u MAKEFLAGS -u MAKELEVEL BUILD=$(abspath $(BUILD)) scripts/packaging/deb
+# Packages, in $(BUILD)/deb/ and $(BUILD)/rpm/.
+.PHONY: deb rpm
+deb rpm:
+	@env -u MAKEFLAGS -u MAKELEVEL BUILD=$(abspath $(BUILD)) scripts/packaging/$@
 
 # The documentation as a site.
 .PHONY: html
@@ -199,7 +203,7 @@ shell:
 
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb html) \
+	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb rpm html kunit) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))
@@ -226,6 +230,7 @@ help:
 	@echo '  sign       sign the modules: KEY=<file.key>, CERT=<file.der>'
 	@echo '  html       the documentation as a site, in $(BUILD)/html/'
 	@echo '  deb        Debian packages, in $(BUILD)/deb/'
+	@echo '  rpm        an RPM package of the software HCA, in $(BUILD)/rpm/'
 	@echo '  clean      remove what was built in $(BUILD)/'
 	@echo '  ulps       the kernel'\''s own connection manager and ULPs for kverbs, from its source'
 	@echo '             package, into $(BUILD)/<kernel release>/ulps/ (PARTS="cm nvme smc echo")'
@@ -251,5 +256,6 @@ help:
 	@echo '  BUILD=<dir>       where to build (build)'
 	@echo '  CORE=mainline     the core that the software HCA is for (kverbs)'
 	@echo '  KVERBS_KUNIT=m    build the KUnit suites (default where possible)'
+	@echo '  KUNIT=<dir>       for these, a KUnit of scripts/stock-kunit, on a kernel that has none'
 	@echo '  KVERBS_SUITES="<module>.."  only these of them'
 	@echo '  W=2 C=1 C=2 V=1   as in the kernel: more warnings (default W=1), sparse, verbose'

@@ -222,6 +222,22 @@ run_modules() {
 	done
 }
 
+# --- packages -------------------------------------------------------------
+
+in_git() {
+	git -C "$KV_ROOT" rev-parse --git-dir >/dev/null 2>&1
+}
+
+# Files that git tracks, or would; without git, all but what was built.
+source_files() {
+	cd "$KV_ROOT"
+	if in_git; then
+		git ls-files -co --exclude-standard
+	else
+		find . -type f -not -path './build/*' -printf '%P\n'
+	fi
+}
+
 # --- what kernels say -------------------------------------------------------
 
 # Patterns of what a kernel prints when something is wrong. "INFO:" also starts
