@@ -591,6 +591,12 @@ static void mock_make_dma_device(struct kunit *test, struct mock *m)
 	if (IS_ERR(m->pdev))
 		m->pdev = NULL;
 	KUNIT_EXPECT_NOT_NULL(test, m->pdev);
+	if (!m->pdev)
+		return;
+	/* What plays the device is a CPU. */
+	device_lock(&m->pdev->dev);
+	kv_set_dma_coherent(&m->pdev->dev);
+	device_unlock(&m->pdev->dev);
 }
 
 /**
