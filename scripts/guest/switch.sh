@@ -46,6 +46,7 @@ user_is_named() {
 	# It need not read what it has open.
 	# shellcheck disable=SC2217
 	sleep 10000 <"$1" &
+	retry 200 grep -qx sleep /proc/$!/comm
 	says "process $! (sleep) has $1 open" kverbs switch "$2"
 	status=$?
 	kill $!
@@ -109,6 +110,46 @@ interrupted_off_is_repeated() {
 	cut "$1" off && [ ! -e $ON ] && switches_off
 }
 
+# What the machine would boot with: one of the two, and all of it.
+comes_up_whole() {
+	[ ! -e $ON ] || { grep -q "^install ib_core" $ON && loaded kverbs_ca && loaded kverbs_emu; }
+}
+
+# goes on|off: that way, which is then so
+goes() {
+	kverbs switch "$1" >/tmp/said 2>&1 || return
+	case $1 in
+	on) kverbs_is_on >/tmp/said 2>&1 ;;
+	off) mainline_is_on && loaded kverbs_emu ;;
+	esac
+}
+
+recovers() {
+	comes_up_whole || return
+	[ $((point % 2)) -eq 0 ] || goes "$2" || return
+	goes "$1" && goes "$2"
+}
+
+# cut_anywhere on|off <the other>: the command is killed before each of its calls that change
+# something, in turn, and then repeated, or given up, every other time.
+cut_anywhere() {
+	point=0
+	while true; do
+		point=$((point + 1))
+		cutat $point kverbs switch "$1" >/tmp/cut.said 2>&1
+		status=$?
+		[ $status -eq 99 ] || break
+		recovers "$@" || {
+			echo "$1, point $point, $(tail -n 1 /tmp/cut.said):"
+			cat /tmp/said
+			ls /etc/modprobe.d /run/modprobe.d
+			return 1
+		}
+	done
+	result "progress: switch $1 was killed at $((point - 1)) points"
+	[ "$status" -eq 0 ] && [ $point -gt 10 ] && goes "$1"
+}
+
 check "modprobe kverbs_emu makes a device under mainline's core" stock_has_hca
 check "kverbs is refused, with what to do" says "To switch it on: kverbs switch on" modprobe kverbs
 check "who uses mainline's device is named" user_is_named /dev/infiniband/uverbs0 on
@@ -123,6 +164,8 @@ check "what fails is undone" failure_is_undone
 check "on is interrupted and repeated" interrupted_on_is_repeated kverbs_emu
 check "off is interrupted and repeated" interrupted_off_is_repeated ib_uverbs
 check "on is interrupted and given up" interrupted_on_is_given_up kverbs_ca
+check "on is interrupted anywhere" cut_anywhere on off
+check "off is interrupted anywhere" cut_anywhere off on
 check "on again" switches_on
 check "and off" switches_off
 check "all of it is removed" modprobe -r kverbs_emu
