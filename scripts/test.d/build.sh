@@ -262,4 +262,6 @@ part_builds() {
 	# It watches what they do; mainline's ib_core is not there.
 	need_examples debug
 	spawn "examples, debug" examples_guest debug "$MODULES_DIR" "$EXTRA_DIR"
+	# What part_stock() does not run.
+	need_build 6.1-arm64
 }

@@ -86,6 +86,28 @@ every_case_ran() {
 	check_empty "each case that one kernel skips has run on another" "$work/not-run"
 }
 
+# What wants PCI devices of a PC, or CONFIG_DMABUF_MOVE_NOTIFY, is left out on stock kernels; and random
+# calls, which take longer than all others, unless everything is run in full.
+portable_suites() {
+	local not='^kunit_(p2p|edu|emu_p2p)|^[^ ]* core_dmabuf '
+	whole || not+='|^kunit_exercise '
+	"$KV_SCRIPTS/kunit" --modules | grep -vE "$not" | cut -d ' ' -f 2
+}
+
+# check_stock_kunit <kernel>: one of Debian's, to which KUnit is added as a module.
+check_stock_kunit() {
+	local what="KUnit suites on a stock kernel, $1" out=$work/kunit-$1.out suites
+	mapfile -t suites < <(portable_suites)
+	if "$KV_SCRIPTS/kunit" --kernel "$1" --limit $((3000 * scale)) --scale "$scale" \
+		"${suites[@]}" >"$out" 2>&1; then
+		check_passed "$what"
+	else
+		grep -vE '^\[PASSED\]|^=' "$out" >"$out.failed" || true
+		check_failed "$what" "$out.failed"
+	fi
+	grep '^Testing complete' "$out" | sed 's/^/        /' || true
+}
+
 part_kunit() {
 	if quick; then
 		need_build uml
@@ -97,4 +119,8 @@ part_kunit() {
 	needs=()
 	need_build lean
 	spawn "KUnit suites, lean" check_kunit lean "$MODULES_DIR"
+	needs=()
+	# Memory that is ordered less, and PREEMPT_RT.
+	spawn "KUnit suites on a stock kernel, 6.12-arm64" check_stock_kunit 6.12-arm64
+	spawn "KUnit suites on a stock kernel, 6.12-rt" check_stock_kunit 6.12-rt
 }
