@@ -27,7 +27,7 @@ static const struct {
 	{ SYS_renameat2, "renameat2" }, { SYS_unlink, "unlink" }, { SYS_unlinkat, "unlinkat" },
 	{ SYS_mkdir, "mkdir" }, { SYS_mkdirat, "mkdirat" }, { SYS_ftruncate, "ftruncate" },
 	{ SYS_delete_module, "delete_module" }, { SYS_clone, "clone" }, { SYS_clone3, "clone3" },
-	{ SYS_vfork, "vfork" },
+	{ SYS_vfork, "vfork" }, { 0, NULL },
 };
 
 /* Return: its name, or NULL. */
@@ -39,7 +39,7 @@ static const char *changes(const struct __ptrace_syscall_info *info)
 		return info->entry.args[2] & O_CREAT ? "openat" : NULL;
 	if (info->entry.nr == SYS_write)
 		return info->entry.args[0] > STDERR_FILENO ? "write" : NULL;
-	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+	for (i = 0; calls[i].name; i++)
 		if (info->entry.nr == calls[i].number)
 			return calls[i].name;
 	return NULL;

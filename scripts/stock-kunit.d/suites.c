@@ -80,8 +80,8 @@ static int remember(struct subprocess_info *info, struct cred *new)
  */
 struct mm_struct *kunit_new_mm(void)
 {
-	char *argv[] = { "/bin/busybox", "sleep", "10000", NULL };
-	char *envp[] = { NULL };
+	char *argv[4] = { "/bin/busybox", "sleep", "10000", NULL };
+	char *envp[1] = { NULL };
 	struct task_struct *task = NULL;
 	struct subprocess_info *info;
 	struct mm_struct *mm = NULL;
