@@ -41,6 +41,21 @@ device_goes() {
 		echoes_there 10.0.0.1
 }
 
+# emu1_has <the last 32 bits of an IPv4 GID>
+emu1_has() {
+	grep -qx "0000:0000:0000:0000:0000:ffff:$1" $IB/emu1/ports/1/gids/* 2>/dev/null
+}
+
+# The network device of emu1 comes to this host, without its address, and goes back.
+netdev_moves() {
+	there ip link set veth0 netns $$ && ip addr add 10.0.0.3/24 dev veth0 &&
+		ip link set veth0 up && retry 100 emu1_has 0a00:0003 && ! emu1_has 0a00:0002 ||
+		return 1
+	ip link set veth0 netns "$other" && there ip addr add 10.0.0.2/24 dev veth0 &&
+		there ip link set veth0 up && retry 100 emu1_has 0a00:0002 &&
+		! emu1_has 0a00:0003 && echoes_there 10.0.0.1
+}
+
 # The server goes while a client sends to it: its connections are closed, and the client sees it.
 server_goes() {
 	before=$(packets)
@@ -88,6 +103,7 @@ check "messages from emu1 to emu0 and back" echoes_there 10.0.0.1
 check "connection managers' IDs are listed" ids_are_listed
 check "the server goes under traffic, and comes back" server_goes
 check "a device goes under traffic, and comes back" device_goes
+check "a network device moves to another host, and back" netdev_moves
 unload kverbs_echo_server
 ! has_disk || check "a disk over RDMA, with regions" disk_with_regions
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"

@@ -235,6 +235,7 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 	if (unlikely(to.why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				     to.why);
+	/* Only if there was no place to park it, which a connection's one requester always finds. */
 	if (unlikely(from->why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_QP_OP_ERR, IB_WC_LOC_PROT_ERR,
 				     from->why);
