@@ -632,6 +632,13 @@ unload_order() {
 	done
 }
 
+# possible <names>: with the places where tests delay a thread, kverbs_p2pdma uses kverbs_peer_mem.
+possible() {
+	case " $* " in
+	*" peer_mem "*"p2pdma "*) ! grep -q '^kverbs_p2pdma .*kverbs_peer_mem' /etc/depends ;;
+	esac
+}
+
 # A run between two devices holds kverbs_pingpong and no other module: it loses the devices.
 unload_in_run() {
 	insert_all && load kverbs_pingpong run=0 && start_run || return 1
@@ -656,7 +663,7 @@ case_orders() {
 		"hotplug pingpong emu ca" "pingpong emu ca hotplug" "ca pingpong hotplug emu"; do
 		for core in "p2pdma peer_mem" "peer_mem p2pdma"; do
 			# shellcheck disable=SC2086
-			check "unloading in the order $order, core, $core" \
+			! possible $core || check "unloading in the order $order, core, $core" \
 				unload_order $order kverbs $core
 		done
 	done
@@ -666,7 +673,7 @@ case_orders() {
 		"ca hotplug emu pingpong kverbs fake_gpu peer_mem bar_mem p2pdma" \
 		"emu pingpong ca hotplug kverbs bar_mem p2pdma fake_gpu peer_mem"; do
 		# shellcheck disable=SC2086
-		check "unloading in the order $order" unload_order $order
+		! possible $order || check "unloading in the order $order" unload_order $order
 	done
 	check "modules go while a run is under way" unload_in_run
 	check "what is held is not unloaded" held_modules
