@@ -344,19 +344,20 @@ static void emu_config_set_disabled(struct emu_config *config)
 /* @su_mutex: configfs attaches and detaches directories of ports under it. */
 static int emu_config_set_enabled(struct emu_config *config)
 {
-	int err;
+	int err = 0;
 
 	mutex_lock(&emu_config_subsys.su_mutex);
 	mutex_lock(&config->lock);
-	err = config->edev ? -EEXIST : emu_config_depend_last(config);
+	if (!config->edev)
+		err = emu_config_depend_last(config);
 	mutex_unlock(&emu_config_subsys.su_mutex);
-	if (!err) {
+	if (!err && !config->edev) {
 		err = emu_config_enable(config);
 		if (err)
 			emu_config_undepend_last(config);
 	}
 	mutex_unlock(&config->lock);
-	return err == -EEXIST ? 0 : err;
+	return err;
 }
 
 /**
