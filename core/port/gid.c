@@ -334,8 +334,8 @@ static bool is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
 		if (want[i].is_default != is_default ||
 		    want[i].type != entry->attr.gid_type ||
 		    want[i].ndev != rcu_access_pointer(entry->attr.ndev) ||
-		    netns_of(want[i].ndev) != entry->netns ||
-		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)))
+		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)) ||
+		    netns_of(want[i].ndev) != entry->netns)
 			continue;
 		want[i].present = true;
 		return true;

@@ -226,12 +226,13 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
-	/* The message is tried again, and then goes into the same receive. */
-	if (unlikely(to.why == EMU_SYN_PAUSED) && emu_park_recv(ex->peer, recv))
-		return emu_wait_memory(ex);
-	/* The requester's memory went while it was read; the responder is to hear nothing of it. */
-	if (unlikely(from->why && !to.why) && emu_park_recv(ex->peer, recv))
-		return emu_fail_memory(ex, wqe, pos, from->why);
+	/*
+	 * The message is tried again, and then goes into the same receive; or the requester's
+	 * memory has gone while it was read, of which the responder is to hear nothing.
+	 */
+	if (unlikely(to.why == EMU_SYN_PAUSED || (!to.why && from->why)) &&
+	    emu_park_recv(ex->peer, recv))
+		return emu_fail_memory(ex, wqe, pos, to.why ?: from->why);
 	if (unlikely(to.why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				     to.why);
