@@ -384,13 +384,6 @@ static void addresses_of_a_network_device_are_followed(struct kunit *test)
 	KUNIT_EXPECT_GT(test, generation(test, m, h), with);
 }
 
-static int iwarp_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm)
-{
-	imm->gid_tbl_len = 1;
-	imm->core_cap_flags = RDMA_CORE_PORT_IWARP;
-	return 0;
-}
-
 /* No event says that it has another one, as the table of GIDs stays the same. */
 static void network_device_of_a_port_is_followed(struct kunit *test)
 {
@@ -399,8 +392,7 @@ static void network_device_of_a_port_is_followed(struct kunit *test)
 	int ifindex = ndev->ifindex;
 	u64 h;
 
-	m->ops.get_port_immutable = iwarp_port_immutable;
-	m->ops.get_netdev = NULL;
+	mock_iwarp_methods(&m->ops, false);
 	mock_start(test, m, "kvtm_a");
 	h = ca_rig_open(test, m->ibdev);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_port(test, m->ibdev, h, 1)->netdev);
@@ -417,8 +409,7 @@ static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 	struct mock *m = mock_new(test);
 	const struct ib_gid_attr *attr;
 
-	m->ops.get_port_immutable = iwarp_port_immutable;
-	m->ops.get_netdev = NULL;
+	mock_iwarp_methods(&m->ops, false);
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));

@@ -326,21 +326,6 @@ static union ib_gid ip4_gid(__be32 addr)
 	return gid;
 }
 
-static int iwarp_port_immutable(struct ib_device *ibdev, u32 port, struct ib_port_immutable *imm)
-{
-	imm->gid_tbl_len = 1;
-	imm->core_cap_flags = RDMA_CORE_PORT_IWARP;
-	return 0;
-}
-
-static struct net_device *iwarp_get_netdev(struct ib_device *ibdev, u32 port)
-{
-	struct net_device *ndev = mock_of(ibdev)->port[port].ndev;
-
-	dev_hold(ndev);
-	return ndev;
-}
-
 /* The connection manager looks for it without asking whether there is one. */
 static void iwarp_gid_names_the_netdev_of_its_port(struct kunit *test)
 {
@@ -349,8 +334,7 @@ static void iwarp_gid_names_the_netdev_of_its_port(struct kunit *test)
 	const struct ib_gid_attr *attr;
 
 	m->port[1].ndev = ndev;
-	m->ops.get_port_immutable = iwarp_port_immutable;
-	m->ops.get_netdev = iwarp_get_netdev;
+	mock_iwarp_methods(&m->ops, true);
 	mock_start(test, m, "kvtm_a");
 	attr = rdma_get_gid_attr(m->ibdev, 1, 0);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(attr));

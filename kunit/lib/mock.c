@@ -444,6 +444,26 @@ void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev)
 }
 EXPORT_SYMBOL_GPL(mock_eth_methods);
 
+static int mock_iwarp_port_immutable(struct ib_device *ibdev, u32 port,
+				     struct ib_port_immutable *imm)
+{
+	imm->gid_tbl_len = 1;
+	imm->core_cap_flags = RDMA_CORE_PORT_IWARP;
+	return 0;
+}
+
+/**
+ * mock_iwarp_methods() - set the methods of a device with iWARP ports
+ * @ops: methods of the device, whose mock.eth must not be set
+ * @get_netdev: as in mock_eth_methods()
+ */
+void mock_iwarp_methods(struct ib_device_ops *ops, bool get_netdev)
+{
+	ops->get_port_immutable = mock_iwarp_port_immutable;
+	ops->get_netdev = get_netdev ? mock_get_netdev : NULL;
+}
+EXPORT_SYMBOL_GPL(mock_iwarp_methods);
+
 static int mock_enable_driver(struct ib_device *ibdev)
 {
 	return mock_enter(to_mock(ibdev), MOCK_enable_driver, ibdev, 0, 0);

@@ -292,6 +292,7 @@ void mock_ca_methods(struct ib_device_ops *ops);
 
 /* Methods that a case adds to ib_device_ops itself. */
 void mock_eth_methods(struct ib_device_ops *ops, bool get_netdev);
+void mock_iwarp_methods(struct ib_device_ops *ops, bool get_netdev);
 void mock_integrity_methods(struct ib_device_ops *ops);
 void mock_optional_methods(struct ib_device_ops *ops);
 void mock_counter_methods(struct ib_device_ops *ops);
