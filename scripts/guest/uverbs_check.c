@@ -167,7 +167,8 @@ static bool windows(struct pair *p)
 	return true;
 }
 
-static bool binds(struct pair *p, struct ibv_mw *mw, uint32_t rkey, int access)
+static bool bind_ends(struct pair *p, struct ibv_mw *mw, uint32_t rkey, int access,
+		      enum ibv_wc_status status)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 1, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED,
@@ -176,8 +177,13 @@ static bool binds(struct pair *p, struct ibv_mw *mw, uint32_t rkey, int access)
 					    .length = 64, .mw_access_flags = access } },
 	}, *bad;
 
-	NEED(!ibv_post_send(p->qp[1], &wr, &bad) && status_is(p, 1, IBV_WC_SUCCESS));
+	NEED(!ibv_post_send(p->qp[1], &wr, &bad) && status_is(p, 1, status));
 	return true;
+}
+
+static bool binds(struct pair *p, struct ibv_mw *mw, uint32_t rkey, int access)
+{
+	return bind_ends(p, mw, rkey, access, IBV_WC_SUCCESS);
 }
 
 static bool unbinds(struct pair *p, uint32_t rkey)
@@ -223,8 +229,12 @@ static bool window_keys(struct pair *p)
 	NEED(writes(p, first, IBV_WC_SUCCESS) && unbinds(p, first));
 	mw->rkey = second + 1;
 	NEED(binds(p, mw, 0xbc, IBV_ACCESS_REMOTE_WRITE) && writes(p, second + 2, IBV_WC_SUCCESS));
+	mw->rkey = second + 2;
 	NEED(unbinds(p, second + 2) && binds(p, mw, 0xbd, IBV_ACCESS_REMOTE_WRITE));
 	NEED(writes(p, second + 3, IBV_WC_SUCCESS) && writes(p, first, IBV_WC_REM_ACCESS_ERR));
+	/* A key of the past does not name the window any more. */
+	NEED(!connect_pair(p) && unbinds(p, second + 3));
+	NEED(bind_ends(p, mw, 0xbe, IBV_ACCESS_REMOTE_WRITE, IBV_WC_MW_BIND_ERR));
 	NEED(!ibv_dealloc_mw(mw));
 	return true;
 }

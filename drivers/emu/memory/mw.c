@@ -126,6 +126,14 @@ static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struc
 	return bound ? region : NULL;
 }
 
+/* A process names the window by a key, the kernel by a pointer. */
+static bool emu_window_is_named(const struct emu_qp *qp, struct emu_region *window, u32 key)
+{
+	struct emu_mw *mw = container_of(window, struct emu_mw, region);
+
+	return !qp->user_sq || READ_ONCE(window->key) == key || READ_ONCE(mw->first_key) == key;
+}
+
 /* Returns the window to bind, or NULL if it cannot be bound in this way at all. Under RCU. */
 static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct emu_swqe *wqe,
 					  enum emu_syndrome *why)
@@ -136,6 +144,7 @@ static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct 
 		return NULL;
 	*why = EMU_SYN_BIND;
 	if (window->kind != EMU_REGION_WINDOW ||
+	    !emu_window_is_named(qp, window, wqe->bind.mw_key) ||
 	    (wqe->bind.new_key ^ wqe->bind.mw_key) >> EMU_KEY_SHIFT)
 		return NULL;
 	/* Only type 1 is unbound by a binding of length 0; only type 2 may be zero-based. */
@@ -165,7 +174,7 @@ static u32 emu_window_alias(const struct emu_qp *qp, struct emu_region *window,
 	struct emu_mw *mw = container_of(window, struct emu_mw, region);
 
 	if (mw->first_key != wqe->bind.mw_key)
-		mw->first_key = 0;
+		WRITE_ONCE(mw->first_key, 0);
 	return qp->user_sq && emu_window_type(window) == IB_MW_TYPE_2 ? mw->first_key : 0;
 }
 
