@@ -9,16 +9,25 @@
 #include "../contract/contract.h"
 #include "../contract/invalid.h"
 
-/* Multicast LIDs, IBTA vol. 1, 4.1.3; RoCE has none. */
-static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
+/* Before INIT a QP has no port, and any of the device's may become it. */
+static bool mcast_port_may_be_ib(const struct ib_qp *qp)
 {
 	u32 port = READ_ONCE(qp->port);
 
-	if (rdma_is_port_valid(qp->device, port) &&
-	    !rdma_protocol_ib(qp->device, port))
-		return true;
-	return lid >= be16_to_cpu(IB_MULTICAST_LID_BASE) &&
-	       lid != be16_to_cpu(IB_LID_PERMISSIVE);
+	if (rdma_is_port_valid(qp->device, port))
+		return rdma_protocol_ib(qp->device, port);
+	rdma_for_each_port(qp->device, port)
+		if (rdma_protocol_ib(qp->device, port))
+			return true;
+	return false;
+}
+
+/* Multicast LIDs, IBTA vol. 1, 4.1.3; RoCE has none. */
+static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
+{
+	return !mcast_port_may_be_ib(qp) ||
+	       (lid >= be16_to_cpu(IB_MULTICAST_LID_BASE) &&
+		lid != be16_to_cpu(IB_LID_PERMISSIVE));
 }
 
 static int mcast_check(const struct ib_qp *qp, const char *what, union ib_gid *gid, u16 lid)
@@ -39,7 +48,7 @@ static int mcast_check(const struct ib_qp *qp, const char *what, union ib_gid *g
 
 /**
  * ib_attach_mcast() - let a QP receive from a multicast group
- * @qp: the QP, of type UD, in a state from INIT on
+ * @qp: the QP, of type UD, in any state
  * @gid: the group
  * @lid: its LID; ignored on RoCE ports
  *

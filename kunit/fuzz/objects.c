@@ -307,7 +307,7 @@ enum x_verdict x_mcast_join(struct x_world *w, const struct x_op *op)
 
 	if (!xm_there(w, X_QP, op->a) || (qp->type != IB_QPT_UD && op->r % 8))
 		return X_SKIPPED;
-	if (qp->type != IB_QPT_UD || qp->state == IB_QPS_RESET || qp->groups & BIT(group))
+	if (qp->type != IB_QPT_UD || qp->groups & BIT(group))
 		want = -EINVAL;
 	x_group_gid(w, group, &gid);
 	ret = ib_attach_mcast(w->ptr[X_QP][op->a], &gid, x_group_lid(w, group));

@@ -172,8 +172,9 @@ static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gi
 }
 
 /*
- * Returns 0; -EINVAL if the queue pair is attached already, or has no port yet;
- * -ENOSPC if there are too many groups, or members; or -ENOMEM.
+ * In any state: it receives when its state has it receive, at the port that it has then.
+ * Returns 0; -EINVAL if the queue pair is attached already; -ENOSPC if there are too many
+ * groups, or members; or -ENOMEM.
  */
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -181,8 +182,6 @@ int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	struct emu_mcast_member *member;
 	int err;
 
-	if (atomic_read(&qp->state) == IB_QPS_RESET)
-		return -EINVAL;
 	if (emu_fault_alloc(qp->edev))
 		return -ENOMEM;
 	member = kzalloc(sizeof(*member), GFP_KERNEL);
