@@ -399,8 +399,9 @@ static void event_queue(struct ib_device_priv *priv, const struct ib_event *even
  * dispatched; for an event of a port, after the core has read the port's state and tables
  * again. If there is no memory for that, this event and later ones of the port wait, for
  * two seconds at most. No event is lost between the first add() of a client and the return
- * of the last remove(); but without memory, and in NMI, events of one type and port may be
- * merged: one is delivered after the last of them was dispatched.
+ * of the last remove(); but without memory, in NMI, and with PREEMPT_RT wherever preemption
+ * is off, events of one type and port may be merged: one is delivered after the last of them
+ * was dispatched.
  *
  * Events of other types go to the handlers of the objects that they concern,
  * not through this function. They, and events of a port that does not exist,

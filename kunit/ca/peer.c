@@ -516,6 +516,7 @@ static unsigned int borrow_and_leave(struct kunit *test, struct process *p, void
 	unsigned long mode = ib_contract_get_mode();
 	u64 before;
 
+	kvt_not_with_rt(test, "there is no checker");
 	kvt_defer(test, restore_contract, (void *)mode);
 	KUNIT_ASSERT_EQ(test, 0, ib_contract_set_mode(IB_CONTRACT_WARN));
 	process_up(test, p);

@@ -516,6 +516,7 @@ static void no_event_of_a_storm_is_lost(struct kunit *test)
 	struct storm s[2];
 	struct kvt_thread *t[2];
 
+	kvt_not_with_rt(test, "events from hard interrupts are merged");
 	kvt_print_length(test, "events from two CPUs and interrupts", 4 * count);
 	for (i = 0; i < 2; i++) {
 		s[i].m = m;

@@ -359,6 +359,7 @@ static struct stress *stress_new(struct kunit *test)
 	struct source *src;
 	int i;
 
+	kvt_not_with_rt(test, "events from hard interrupts are merged");
 	s->m = mock_up(test, "kvtm_a");
 	s->count = count;
 	init_waitqueue_head(&s->moved);

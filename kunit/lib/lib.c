@@ -446,6 +446,18 @@ void kvt_need_two_cpus(struct kunit *test)
 }
 EXPORT_SYMBOL_GPL(kvt_need_two_cpus);
 
+/**
+ * kvt_not_with_rt() - skip the case on a kernel with PREEMPT_RT
+ * @test: the running case
+ * @why: what such a kernel lacks
+ */
+void kvt_not_with_rt(struct kunit *test, const char *why)
+{
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		kunit_skip(test, "PREEMPT_RT: %s", why);
+}
+EXPORT_SYMBOL_GPL(kvt_not_with_rt);
+
 /* A search of kvt_tracepoint(). */
 struct kvt_tracepoint_search {
 	struct notifier_block nb;
