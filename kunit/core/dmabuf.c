@@ -69,6 +69,16 @@ static struct ib_umem_dmabuf *get(struct rig *r, unsigned long offset, size_t si
 	return ib_umem_dmabuf_get(r->m->ibdev, offset, size, fd, access, &importer);
 }
 
+/*
+ * Without CONFIG_DMABUF_MOVE_NOTIFY the core pins the memory, so it never moves; and so does the
+ * kernel, each time it is mapped.
+ */
+static void need_moves(struct kunit *test)
+{
+	if (!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
+		kunit_skip(test, "without CONFIG_DMABUF_MOVE_NOTIFY");
+}
+
 static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
@@ -76,6 +86,7 @@ static void memory_is_mapped_between_attach_and_detach(struct kunit *test)
 	struct rig r;
 	int i;
 
+	need_moves(test);
 	rig_up(test, &r, true);
 	r.buf->trace = tr;
 	d = KVT_PTR(test, get(&r, SZ_8K, SZ_64K, r.buf->fd, ACCESS));
@@ -227,6 +238,7 @@ static void memory_is_pinned_and_mapped(struct kunit *test)
 	struct ib_umem_dmabuf *d;
 	struct rig r;
 
+	need_moves(test);
 	rig_up(test, &r, true);
 	r.buf->trace = tr;
 	d = KVT_PTR(test, get_pinned(&r));
@@ -312,19 +324,13 @@ static void device_that_cannot_wait_has_it_pinned(struct kunit *test)
 	struct ib_mr *mr;
 	struct rig r;
 
+	need_moves(test);
 	rig_up(test, &r, false);
 	mr = reg(test, &r);
 	KUNIT_EXPECT_TRUE(test, to_ib_umem_dmabuf(mr->umem)->pinned);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&r.buf->pins));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 	expect_nothing_left(test, &r);
-}
-
-/* Without CONFIG_DMABUF_MOVE_NOTIFY the core pins the memory, so it never moves. */
-static void need_moves(struct kunit *test)
-{
-	if (!IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY))
-		kunit_skip(test, "without CONFIG_DMABUF_MOVE_NOTIFY");
 }
 
 static void region_goes_on_where_its_memory_has_moved(struct kunit *test)

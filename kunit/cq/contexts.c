@@ -297,7 +297,8 @@ static void done_that_does_not_sleep_runs_alone(struct kunit *test)
 
 static void stay_inside(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 {
-	kvt_gate_pass(rec->arg);
+	/* An unbound worker that spins may keep this case from its CPU. */
+	cq_gate_pass(rec->arg);
 }
 
 static int free_fn(void *arg)
