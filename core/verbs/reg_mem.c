@@ -65,9 +65,9 @@ static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
 
 /* Set before the region is opened: from then on its memory may move or go. */
 static void fill_mr(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_addr,
-		    struct ib_umem *umem)
+		    int access, struct ib_umem *umem)
 {
-	mr->iova = virt_addr;
+	mr->iova = access & IB_ZERO_BASED ? 0 : virt_addr;
 	mr->length = length;
 	ib_mr_fill(mr, pd, IB_MR_TYPE_USER, umem);
 }
@@ -98,7 +98,7 @@ static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
 		       pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (IS_ERR(mr))
 		return mr;
-	fill_mr(mr, pd, umem->length, virt_addr, umem);
+	fill_mr(mr, pd, umem->length, virt_addr, access, umem);
 	umem_lock(umem);
 	ret = open_mr(umem, mr);
 	umem_unlock(umem);
@@ -125,7 +125,7 @@ static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 		   IB_OUTPUT(pd->device, "reg_umem_mr", site,
 			     pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (!IS_ERR(mr)) {
-		fill_mr(mr, pd, umem->length, virt_addr, umem);
+		fill_mr(mr, pd, umem->length, virt_addr, access, umem);
 		open_mr(umem, mr);
 	}
 	umem_unlock(umem);
@@ -175,7 +175,7 @@ static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	}
 	mr = IB_OUTPUT(pd->device, method, site, mr);
 	if (!IS_ERR(mr)) {
-		fill_mr(mr, pd, mem->length, virt_addr, NULL);
+		fill_mr(mr, pd, mem->length, virt_addr, access, NULL);
 		ib_mr_need_key(pd->device, mr, method, site);
 	}
 	return mr;

@@ -275,15 +275,28 @@ static void user_memory_is_reached_by_its_address(struct kunit *test)
 	}
 }
 
-/* Addresses that were taken for offsets, or the other way round, would fail later, or worse. */
-static void m12_region_of_offsets_is_refused(struct kunit *test)
+/* The first byte, which is not the first of its page, is at address 0. */
+static void m12_addresses_of_a_region_can_be_offsets(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	unsigned long start = user_map(test);
+	u32 len = USER_LEN - PAGE_SIZE - 100;
+	struct ib_mr *mr = user_mr(test, &r->b, start, start + 100,
+				   IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ZERO_BASED);
 
-	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP,
-			PTR_ERR(ib_reg_user_mr(r->b.pd, start, PAGE_SIZE, start,
-					       IB_ACCESS_LOCAL_WRITE | IB_ZERO_BASED)));
+	KUNIT_EXPECT_EQ(test, 0, mr->iova);
+	rig_fill(r->a.buf, len, 3);
+	expect_write(test, r, 0, len, mr->rkey, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len, PAGE_SIZE, 0));
+	/* A part that crosses pages of the memory, but not of the addresses. */
+	rig_fill(r->a.buf, 200, 4);
+	expect_write(test, r, PAGE_SIZE - 200, 200, mr->rkey, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + PAGE_SIZE - 100, r->a.buf, 200);
+	expect_write(test, r, len - 7, 8, mr->rkey, IB_WC_REM_ACCESS_ERR);
 }
 
 static void user_memory_takes_windows(struct kunit *test)
@@ -584,7 +597,7 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(fmr_is_mapped_in_any_context),
 	KUNIT_CASE(windows_are_not_bound_to_fmrs),
 	KUNIT_CASE(user_memory_is_reached_by_its_address),
-	KUNIT_CASE(m12_region_of_offsets_is_refused),
+	KUNIT_CASE(m12_addresses_of_a_region_can_be_offsets),
 	KUNIT_CASE(user_memory_takes_windows),
 	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),
 	KUNIT_CASE_PARAM(key_ends_when_accesses_are_out, ending_gen_params),

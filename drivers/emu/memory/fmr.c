@@ -102,6 +102,7 @@ int emu_map_phys_fmr(struct ib_fmr *ibfmr, u64 *pages, int nr, u64 iova)
 	memcpy(region->pages, pages, nr * sizeof(*pages));
 	region->nr_pages = nr;
 	region->iova = iova;
+	region->origin = iova;
 	region->length = length;
 	WRITE_ONCE(region->key, ib_inc_rkey(region->key));
 	fmr->maps++;

@@ -244,7 +244,7 @@ void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len)
 
 	/* The list starts at the page that holds the first byte of the region. */
 	page_size = 1ULL << region->page_shift;
-	offset = (region->iova & (page_size - 1)) + (addr - region->iova);
+	offset = addr - region->origin;
 	page = offset >> region->page_shift;
 	offset &= page_size - 1;
 	*len = min_t(u64, *len, page_size - offset);
@@ -262,7 +262,7 @@ u64 emu_region_dma(const struct emu_region *region, u64 addr)
 		return emu_region_dma(region->parent, addr - region->iova + region->base);
 	if (region->kind == EMU_REGION_DMA)
 		return addr;
-	offset = (region->iova & (page_size - 1)) + (addr - region->iova);
+	offset = addr - region->origin;
 	return region->pages[offset >> region->page_shift] + (offset & (page_size - 1));
 }
 
@@ -434,19 +434,21 @@ void emu_region_publish(struct emu_region *region)
 }
 
 /*
- * Sets the addresses by which consumers name the pages of a seized region. Returns
- * false if the range wraps or is larger than the pages.
+ * Sets the addresses by which consumers name the pages of a seized region. The first byte is at
+ * the offset in the first page that @virt_addr has. Returns false if the range wraps or is larger
+ * than the pages.
  */
-bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length)
+bool emu_region_set_range(struct emu_region *region, u64 iova, u64 virt_addr, u64 length)
 {
 	u64 room = (u64)region->nr_pages << region->page_shift;
-	u64 skip = iova & ((1ULL << region->page_shift) - 1);
+	u64 skip = virt_addr & ((1ULL << region->page_shift) - 1);
 
 	if (length && iova + length - 1 < iova)
 		return false;
 	if (skip > room || length > room - skip)
 		return false;
 	region->iova = iova;
+	region->origin = iova - skip;
 	region->length = length;
 	return true;
 }
@@ -463,7 +465,7 @@ static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe
 		mr->mapped = false;
 	}
 	region->page_shift = wqe->reg.page_shift;
-	if (!emu_region_set_range(region, wqe->reg.iova, wqe->reg.length))
+	if (!emu_region_set_range(region, wqe->reg.iova, wqe->reg.iova, wqe->reg.length))
 		return false;
 	region->access = wqe->reg.access;
 	WRITE_ONCE(region->key, wqe->reg.key);

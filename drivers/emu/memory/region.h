@@ -84,6 +84,8 @@ enum emu_region_state {
  * @page_shift: log2 of the size of the pages in @pages
  * @pd: its protection domain
  * @iova: first address of the region as consumers name it
+ * @origin: what they would name the first byte of the first page; if @iova is 0, this may be
+ *	below 0, modulo 2^64
  * @length: bytes; @iova + @length does not wrap
  * @parent: for a bound window, the region that it is bound to
  * @base: for a bound window, the address of its first byte in @parent
@@ -111,6 +113,7 @@ struct emu_region {
 	u32 page_shift;
 	struct ib_pd *pd;
 	u64 iova;
+	u64 origin;
 	u64 length;
 	struct emu_region *parent;
 	u64 base;
@@ -128,6 +131,7 @@ struct emu_region {
  * @ibmr: what the midlayer sees
  * @region: how it is reached
  * @umem: memory of a user region, if the driver and not the core holds it; else NULL
+ * @virt_addr: for a user region, an address with the offset in a page that its first byte has
  * @next: for fast registration, the list that the next one takes in exchange for
  *	&emu_region.pages: a list is made while the region is still registered, too
  * @nr_next: entries of @next in use
@@ -137,6 +141,7 @@ struct emu_mr {
 	struct ib_mr ibmr;
 	struct emu_region region;
 	struct ib_umem *umem;
+	u64 virt_addr;
 	u64 *next;
 	u32 nr_next;
 	bool mapped;
@@ -217,7 +222,7 @@ enum emu_outcome emu_region_seize_free(struct emu_region *region);
 bool emu_region_seize_drained(struct emu_region *region);
 void emu_region_settle(struct emu_region *region, enum emu_region_state to);
 void emu_region_publish(struct emu_region *region);
-bool emu_region_set_range(struct emu_region *region, u64 iova, u64 length);
+bool emu_region_set_range(struct emu_region *region, u64 iova, u64 virt_addr, u64 length);
 
 /* umem_pages.c */
 

@@ -48,12 +48,13 @@ static __always_inline void emu_target_leave(struct emu_region *region)
 static __always_inline void *emu_target_page(const struct emu_region *region, u64 addr, u32 length)
 {
 	/* The list starts at the page that holds the first byte of the region. */
-	u64 page = (addr >> region->page_shift) - (region->iova >> region->page_shift);
+	u64 offset = addr - region->origin;
+	u64 page = offset >> region->page_shift;
 	u64 page_size = 1ULL << region->page_shift;
-	u64 within = addr & (page_size - 1);
+	u64 within = offset & (page_size - 1);
 
 	if (unlikely(within + length > page_size))
-		return emu_target_pages(region, (page << region->page_shift) + within, length);
+		return emu_target_pages(region, offset, length);
 	if (unlikely(region->backing))
 		return region->backing->pages[page] + within;
 	return emu_dma_span(region->edev, region->pages[page] + within, length);

@@ -13,17 +13,17 @@
 #include "region.h"
 
 /* Gives a region its memory. Nobody can enter the region. */
-static int emu_user_attach(struct emu_mr *mr, struct ib_umem *umem, u64 iova)
+static int emu_user_attach(struct emu_mr *mr, struct ib_umem *umem)
 {
 	struct emu_region *region = &mr->region;
 	struct emu_backing *backing;
 
-	backing = emu_backing_create(region->edev, umem, iova);
+	backing = emu_backing_create(region->edev, umem, mr->virt_addr);
 	if (IS_ERR(backing))
 		return PTR_ERR(backing);
 	region->page_shift = backing->page_shift;
 	region->nr_pages = backing->nr_pages;
-	if (!emu_region_set_range(region, iova, umem->length)) {
+	if (!emu_region_set_range(region, region->iova, mr->virt_addr, umem->length)) {
 		emu_backing_free(backing);
 		return -EINVAL;
 	}
@@ -40,18 +40,17 @@ static void emu_user_detach(struct emu_region *region)
 	region->backing = NULL;
 }
 
-static struct emu_mr *emu_user_mr_create(struct ib_pd *pd, u64 iova, int access)
+static struct emu_mr *emu_user_mr_create(struct ib_pd *pd, u64 virt_addr, int access)
 {
 	struct emu_mr *mr;
 
-	/* A block begins at the same offset in its page for consumers as it does in memory. */
-	if (access & IB_ZERO_BASED)
-		return ERR_PTR(-EOPNOTSUPP);
 	mr = emu_mr_create(pd, EMU_REGION_USER, 0);
 	if (IS_ERR(mr))
 		return mr;
-	mr->ibmr.iova = iova;
+	mr->virt_addr = virt_addr;
+	mr->region.iova = access & IB_ZERO_BASED ? 0 : virt_addr;
 	mr->region.access = access;
+	mr->ibmr.iova = mr->region.iova;
 	return mr;
 }
 
@@ -62,7 +61,7 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
 
 	if (IS_ERR(mr))
 		return ERR_CAST(mr);
-	err = emu_user_attach(mr, umem, virt_addr);
+	err = emu_user_attach(mr, umem);
 	if (err) {
 		emu_dereg_mr(&mr->ibmr, NULL);
 		return ERR_PTR(err);
@@ -81,16 +80,13 @@ struct ib_mr *emu_reg_umem_mr(struct ib_pd *pd, struct ib_umem *umem, u64 virt_a
  * not valid before emu_open_mr().
  *
  * Context: Process.
- * Return: the region, or an ERR_PTR: -ENOMEM; -EOPNOTSUPP for %IB_ZERO_BASED.
+ * Return: the region, or an ERR_PTR: -ENOMEM.
  */
 struct ib_mr *emu_reg_empty_mr(struct ib_pd *pd, u64 virt_addr, int access)
 {
 	struct emu_mr *mr = emu_user_mr_create(pd, virt_addr, access);
 
-	if (IS_ERR(mr))
-		return ERR_CAST(mr);
-	mr->region.iova = virt_addr;
-	return &mr->ibmr;
+	return IS_ERR(mr) ? ERR_CAST(mr) : &mr->ibmr;
 }
 
 void emu_open_mr(struct ib_mr *ibmr)
@@ -119,7 +115,7 @@ int emu_resume_mr(struct ib_mr *ibmr, struct ib_umem *umem)
 	struct emu_mr *mr = to_emr(ibmr);
 	int err;
 
-	err = emu_user_attach(mr, umem, mr->region.iova);
+	err = emu_user_attach(mr, umem);
 	if (!err)
 		emu_gate_open(&mr->region.gate);
 	return err;
