@@ -29,13 +29,21 @@ static const struct rig_net *net_of(struct kunit *test)
 	return test->param_value;
 }
 
+/* Behind the network header: BTH, DETH, payload, padding and ICRC, with RoCE v2 after UDP. */
+static u32 packet_len(const struct rig_net *net, u32 len)
+{
+	bool udp = net->kind == RIG_NET_ROCE_V2_IP4 || net->kind == RIG_NET_ROCE_V2_IP6;
+
+	return (udp ? 8 : 0) + 12 + 8 + roundup(len, 4) + 4;
+}
+
 static void expect_ip4(struct kunit *test, struct rig *r, u32 len)
 {
 	const struct iphdr *ip = (void *)r->b.buf + 20;
 
 	KUNIT_EXPECT_EQ(test, 0x45, r->b.buf[20]);
 	KUNIT_EXPECT_EQ(test, RIG_TCLASS, ip->tos);
-	KUNIT_EXPECT_EQ(test, 20 + len, be16_to_cpu(ip->tot_len));
+	KUNIT_EXPECT_EQ(test, 20 + packet_len(net_of(test), len), be16_to_cpu(ip->tot_len));
 	/* The DF bit may be set. */
 	KUNIT_EXPECT_EQ(test, 0, be16_to_cpu(ip->frag_off) & ~0x4000);
 	KUNIT_EXPECT_EQ(test, RIG_HOPS, ip->ttl);
@@ -52,7 +60,7 @@ static void expect_grh(struct kunit *test, struct rig *r, u32 len, u8 next)
 
 	KUNIT_EXPECT_EQ(test, 6U << 28 | RIG_TCLASS << 20 | RIG_FLOW,
 			be32_to_cpu(grh->version_tclass_flow));
-	KUNIT_EXPECT_EQ(test, len, be16_to_cpu(grh->paylen));
+	KUNIT_EXPECT_EQ(test, packet_len(net_of(test), len), be16_to_cpu(grh->paylen));
 	KUNIT_EXPECT_EQ(test, next, grh->next_hdr);
 	KUNIT_EXPECT_EQ(test, RIG_HOPS, grh->hop_limit);
 	KUNIT_EXPECT_MEMEQ(test, &grh->sgid, &r->a.gid, sizeof(grh->sgid));
@@ -201,7 +209,7 @@ static void u1_inline_with_immediate_data(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_IMM);
 	KUNIT_EXPECT_EQ(test, 0x12345678, be32_to_cpu(wc.ex.imm_data));
 	expect_origin(test, r, &wc);
-	expect_header(test, r, RIG_INLINE);
+	expect_header(test, r, RIG_INLINE + sizeof(wr.wr.ex.imm_data));
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf + RIG_GRH, RIG_INLINE, 3));
 }
 

@@ -13,6 +13,7 @@
  */
 #include <linux/ip.h>
 #include <net/ipv6.h>
+#include <rdma/ib_pack.h>
 
 #include "../net/net.h"
 #include "in_memory.h"
@@ -79,8 +80,23 @@ static u8 emu_network_hdr_type(const struct emu_av *av)
 }
 
 /*
+ * Bytes that the packet of a datagram has behind the network header: what a header says its payload
+ * is. IBTA vol. 1, 8.3.4 and A17.
+ */
+static u32 emu_datagram_paylen(const struct emu_av *av, const struct emu_swqe *wqe)
+{
+	u32 length = IB_BTH_BYTES + IB_DETH_BYTES + ALIGN(wqe->length, 4) + IB_ICRC_BYTES;
+
+	if (wqe->opcode == IB_WR_SEND_WITH_IMM)
+		length += sizeof(wqe->ex.imm_data);
+	if (av->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP)
+		length += IB_UDP_BYTES;
+	return length;
+}
+
+/*
  * The 40 bytes in front of the payload: a global route header or, with RoCE v2
- * over IPv4, 20 empty bytes and an IP header.
+ * over IPv4, 20 empty bytes and an IP header. @length: bytes behind it
  */
 static void emu_build_grh(union rdma_network_hdr *hdr, const struct emu_av *av, u32 length)
 {
@@ -155,7 +171,7 @@ static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagra
 
 	emu_cursor_init(&local, to, emu_recv_pd(to), recv->sge, recv->num_sge,
 			IB_ACCESS_LOCAL_WRITE);
-	emu_build_grh(&hdr, dg->av, dg->wqe->length);
+	emu_build_grh(&hdr, dg->av, emu_datagram_paylen(dg->av, dg->wqe));
 	emu_cursor_init_inline(&head, ex->qp, &hdr, sizeof(hdr));
 	emu_copy(ex, &local, &head, sizeof(hdr));
 	if (local.why)
