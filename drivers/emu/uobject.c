@@ -83,7 +83,7 @@ int emu_user_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr,
 		return -EINVAL;
 	/*
 	 * What cannot be changed in full is not changed in part: after an error a process goes on
-	 * with the ring that it has.
+	 * with the ring that it has. A limit from before is at most the receives that are there.
 	 */
 	if ((mask & IB_SRQ_MAX_WR) && (mask & IB_SRQ_LIMIT) && attr->srq_limit > attr->max_wr)
 		return -EINVAL;

@@ -14,7 +14,7 @@
 #define LAT_QPS		1000
 #define LAT_SENDS	32
 /* The longest send and receive queues. */
-#define LAT_DEPTH	16384
+#define LAT_DEPTH	16383
 
 KUNIT_ARRAY_PARAM(lat_context, lat_contexts, lat_context_name);
 

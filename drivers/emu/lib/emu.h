@@ -47,9 +47,13 @@ struct net_device;
 #define EMU_MAX_PORTS		4
 #define EMU_MAX_SGE		32
 #define EMU_MAX_INLINE		512
-#define EMU_MAX_QP_WR		16384
-#define EMU_MAX_SRQ_WR		32768
-#define EMU_MAX_CQE		(1 << 20)
+/*
+ * The rings of processes have a power of two of entries, one of which stays empty: what a process
+ * is told that it got is not more than these.
+ */
+#define EMU_MAX_QP_WR		((1 << 14) - 1)
+#define EMU_MAX_SRQ_WR		((1 << 15) - 1)
+#define EMU_MAX_CQE		((1 << 18) - 1)
 /* Limits of CQ moderation: completions, and microseconds. */
 #define EMU_MAX_MOD_COUNT	EMU_MAX_QP_WR
 #define EMU_MAX_MOD_PERIOD	32767

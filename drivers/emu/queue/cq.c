@@ -657,6 +657,12 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
 	return 0;
 }
 
+/* What a consumer is told is not more than the device has. */
+static int emu_cq_cqe(const struct emu_cq_ring *ring)
+{
+	return min_t(u32, ring->mask + 1, EMU_MAX_CQE);
+}
+
 /* The new size must hold the entries that are in the queue; they stay. */
 int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 {
@@ -676,7 +682,7 @@ int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	if (err)
 		emu_cq_ring_free(ring);
 	else
-		ibcq->cqe = ring->mask + 1;
+		ibcq->cqe = emu_cq_cqe(ring);
 	mutex_unlock(&cq->resize_lock);
 	return err;
 }
@@ -702,7 +708,7 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	atomic_set(&cq->arm, cq->user ? EMU_ARM_USER : 0);
 	atomic_set(&cq->lost, 0);
 	emu_cq_moderation_init(cq);
-	ibcq->cqe = cq->rings->mask + 1;
+	ibcq->cqe = emu_cq_cqe(cq->rings);
 	return 0;
 }
 

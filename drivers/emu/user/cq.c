@@ -279,16 +279,16 @@ void emu_user_free_cq(struct emu_cq *cq)
 
 /*
  * Moves what the process has not polled to a new ring. The caller is the owner. Returns -EINVAL
- * if that is too much for it.
+ * if that is more than the @cqe entries that were asked for.
  */
-static int emu_user_cq_move(struct emu_user_cq *ucq, struct emu_uring *ring)
+static int emu_user_cq_move(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe)
 {
 	struct emu_uring *old = ucq->ring;
 	u32 from = emu_uring_consumer(old);
 	u32 count = (ucq->head - from) & old->mask;
 	u32 i;
 
-	if (count > ring->mask)
+	if (count > cqe)
 		return -EINVAL;
 	for (i = 0; i < count; i++) {
 		emu_uring_copy(emu_uring_entry(ring, i), emu_uring_entry(old, from + i),
@@ -305,7 +305,7 @@ static int emu_user_cq_move(struct emu_user_cq *ucq, struct emu_uring *ring)
  * What completes while the entries are moved is copied into the new ring at the end. The caller
  * may be preempted as the owner, for whom only completions of this process wait.
  */
-static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring)
+static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe)
 {
 	int err;
 
@@ -313,7 +313,7 @@ static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring)
 		flush_work(&ucq->work);
 		cond_resched();
 	}
-	err = emu_user_cq_move(ucq, ring);
+	err = emu_user_cq_move(ucq, ring, cqe);
 	preempt_disable();
 	emu_user_cq_pump_some(ucq);
 	preempt_enable();
@@ -333,7 +333,7 @@ static int emu_user_cq_resize(struct emu_user_cq *ucq, struct emu_uring *ring, u
 	if (!err)
 		err = emu_user_respond(udata, &resp, sizeof(resp));
 	if (!err)
-		err = emu_user_cq_replace(ucq, ring);
+		err = emu_user_cq_replace(ucq, ring, cqe);
 	ibcq->cqe = err ? old : ring->mask;
 	return err;
 }

@@ -278,14 +278,17 @@ int emu_user_publish_srq(struct emu_srq *srq, struct ib_udata *udata)
 	return emu_user_respond(udata, &resp, sizeof(resp));
 }
 
-/* Moves what is left in a sealed queue to a new one. Returns -EINVAL if that is too much. */
-static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to)
+/*
+ * Moves what is left in a sealed queue to a new one. Returns -EINVAL if that is more than the
+ * @max_wr that were asked for.
+ */
+static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to, u32 max_wr)
 {
 	u32 count = emu_user_used(from);
 	u32 first = from->base + ((u32)atomic_read(&from->taken) & ~EMU_RQ_SEALED);
 	u32 i;
 
-	if (count > to->ring->mask)
+	if (count > max_wr)
 		return -EINVAL;
 	for (i = 0; i < count; i++) {
 		/* As many elements fit into each. */
@@ -297,7 +300,7 @@ static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to)
 	return 0;
 }
 
-static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq)
+static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq, u32 max_wr)
 {
 	struct emu_user_rq *old = srq->user_rq;
 	int err;
@@ -305,7 +308,7 @@ static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq)
 	lockdep_assert_held(&srq->lock);
 	/* Full barrier: what was taken was taken before. */
 	atomic_fetch_or(EMU_RQ_SEALED, &old->taken);
-	err = emu_user_rq_move(old, rq);
+	err = emu_user_rq_move(old, rq, max_wr);
 	if (err) {
 		atomic_fetch_andnot(EMU_RQ_SEALED, &old->taken);
 		return err;
@@ -345,7 +348,7 @@ int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	err = emu_user_srq_tell(rq, udata);
 	if (!err) {
 		mutex_lock(&srq->lock);
-		err = emu_user_srq_replace(srq, rq);
+		err = emu_user_srq_replace(srq, rq, max_wr);
 		mutex_unlock(&srq->lock);
 	}
 	if (err)
