@@ -64,6 +64,11 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe,
 {
 	struct emu_qp *qp = ex->qp;
 
+	/* The last of its attempts, too, has had its time. */
+	if (qp->retries < 0) {
+		emu_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
+		return emu_give_up(ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
+	}
 	emu_count(qp->port, EMU_CNT_TIMEOUT, 1);
 	/*
 	 * A timeout of 0 means none: the owner checks now and then whether the peer
@@ -71,10 +76,7 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe,
 	 */
 	if (!qp->attr.timeout)
 		return emu_retry_after(ex, EMU_PROBE_NS);
-	if (!qp->retries--) {
-		emu_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
-		return emu_give_up(ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
-	}
+	qp->retries--;
 	return emu_retry_after(ex, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
 }
 

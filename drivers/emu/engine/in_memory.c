@@ -42,6 +42,9 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 {
 	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
 		return false;
+	/* UC takes any number at the start of a message. IBTA vol. 1, 9.7.4.1 and 9.8.2.2.2 */
+	if (qp->ibqp.qp_type == IB_QPT_RC && peer->attr.rq_psn != qp->attr.sq_psn)
+		return false;
 	if (!emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index),
 			     emu_port_pkey(peer->port, peer->attr.pkey_index))) {
 		emu_count(peer->port, EMU_CNT_PKEY, 1);

@@ -228,7 +228,7 @@ static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
  * @run: entry on the list of the runner that the queue pair was handed to
  * @timer: wakes a requester that waits; the owner arms it, and from then on the
  *	timer is the owner
- * @retries: retries left for a peer that does not answer
+ * @retries: retries left for a peer that does not answer; -1 once the last of them was made
  * @rnr_retries: retries left for a peer that has no receive posted
  * @retrying: the oldest entry has been tried before
  * @unretired: entries of @sq that have ended since the last completion; belongs to the
@@ -287,7 +287,7 @@ struct emu_qp {
 	bool freezing;
 	bool finishing;
 	bool retrying;
-	u8 retries;
+	s8 retries;
 	u8 rnr_retries;
 	u16 unretired;
 	struct llist_node run;
