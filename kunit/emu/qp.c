@@ -455,6 +455,46 @@ static void q5_destroy_while_attached_is_busy(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(r->a.qp));
 }
 
+static int ask_path(struct rig *r, union ib_gid *dgid, u8 sl, u32 flow_label)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
+
+	rig_set_route(&attr.ah_attr, &r->a, &r->b);
+	rdma_ah_set_grh(&attr.ah_attr, dgid, flow_label, 0, 64, 0);
+	rdma_ah_set_sl(&attr.ah_attr, sl);
+	return ib_modify_qp(r->a.qp, &attr, IB_QP_STATE | IB_QP_AV);
+}
+
+static void q1_paths_that_no_packet_can_have_are_refused(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	union ib_gid group = { .raw = { 0xff, 0x12 } };
+
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 16, 0));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 0, BIT(20)));
+	/* A connection has one other end. */
+	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &group, 0, 0));
+	KUNIT_EXPECT_EQ(test, 0, ask_path(r, &r->b.gid, 15, BIT(20) - 1));
+}
+
+/* There is one path, and so one state of migration. */
+static void q1_migrated_is_the_state_of_a_path(struct kunit *test)
+{
+	static const enum ib_mig_state states[] = {
+		IB_MIG_MIGRATED, IB_MIG_REARM, IB_MIG_ARMED,
+	};
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_qp_attr attr = {};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		attr.path_mig_state = states[i];
+		KUNIT_EXPECT_EQ(test, i ? -EOPNOTSUPP : 0,
+				ib_modify_qp(r->a.qp, &attr, IB_QP_PATH_MIG_STATE));
+	}
+}
+
 /* They are hints: what means nothing to the HCA is no error. */
 static void q8_optional_access_flags_are_ignored(struct kunit *test)
 {
@@ -514,6 +554,8 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE_PARAM(q4_error_ends_what_sqd_holds, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_path_changes_under_traffic, move_gen_params),
 	KUNIT_CASE(q5_destroy_while_attached_is_busy),
+	KUNIT_CASE(q1_paths_that_no_packet_can_have_are_refused),
+	KUNIT_CASE(q1_migrated_is_the_state_of_a_path),
 	KUNIT_CASE(q8_optional_access_flags_are_ignored),
 	KUNIT_CASE(p14_operations_that_it_lacks_are_refused),
 	{}

@@ -10,8 +10,7 @@
 #include "lib/qp_oracle.h"
 
 /* Attributes that IBTA allows, but that the HCA does not support. */
-#define NOT_HERE	(IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | \
-			 IB_QP_RATE_LIMIT | IB_QP_CAP)
+#define NOT_HERE	(IB_QP_ALT_PATH | IB_QP_RATE_LIMIT | IB_QP_CAP)
 #define ALL_BITS	((IB_QP_RATE_LIMIT << 1) - 1)
 
 static const enum ib_qp_type types[] = {

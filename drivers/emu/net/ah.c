@@ -9,6 +9,9 @@
 #include "../lib/limits.h"
 #include "net.h"
 
+/* A service level has four bits. */
+#define EMU_MAX_SL	15
+
 /**
  * emu_av_init() - set up an address vector
  * @av: the vector; left as it is on failure
@@ -16,8 +19,8 @@
  * @attr: the address, with the source GID looked up if it has a global route
  *
  * Context: Any.
- * Return: 0, or -EINVAL if there is no such port or if the port's link layer
- * cannot have such an address.
+ * Return: 0, or -EINVAL if there is no such port, if the port's link layer
+ * cannot have such an address, or if a field has more bits than a packet.
  */
 int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr)
 {
@@ -29,7 +32,9 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 		return -EINVAL;
 	if (edev->ethernet ? !has_grh : !rdma_ah_get_dlid(attr))
 		return -EINVAL;
-	if (has_grh && !grh->sgid_attr)
+	if (has_grh && (!grh->sgid_attr || (grh->flow_label & ~IB_GRH_FLOWLABEL_MASK)))
+		return -EINVAL;
+	if (rdma_ah_get_sl(attr) > EMU_MAX_SL)
 		return -EINVAL;
 
 	*av = (struct emu_av) {
@@ -41,7 +46,7 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 	if (has_grh) {
 		av->gid_type = grh->sgid_attr->gid_type;
 		av->hop_limit = grh->hop_limit;
-		av->flow = grh->traffic_class << 20 | (grh->flow_label & IB_GRH_FLOWLABEL_MASK);
+		av->flow = grh->traffic_class << 20 | grh->flow_label;
 		av->sgid = grh->sgid_attr->gid;
 		av->dgid = grh->dgid;
 	}

@@ -23,6 +23,7 @@
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
+#include <rdma/ib_addr.h>
 
 #include "../net/net.h"
 #include "../net/transport.h"
@@ -370,16 +371,24 @@ static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr
 {
 	u32 own = mask & IB_QP_PORT ? attr->port_num : qp->attr.port_num;
 	struct emu_av av;
+	int err;
 
 	if (rdma_ah_get_port_num(&attr->ah_attr) != own)
 		return -EINVAL;
-	return emu_av_init(&av, qp->edev, &attr->ah_attr);
+	err = emu_av_init(&av, qp->edev, &attr->ah_attr);
+	if (err)
+		return err;
+	/* A connection has one other end. */
+	return av.grh && rdma_is_multicast_addr((struct in6_addr *)&av.dgid) ? -EINVAL : 0;
 }
 
 /* Checks what the midlayer cannot check; it has checked ranges and the device's limits. */
 static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
 {
-	if (mask & (IB_QP_ALT_PATH | IB_QP_PATH_MIG_STATE | IB_QP_RATE_LIMIT | IB_QP_CAP))
+	if (mask & (IB_QP_ALT_PATH | IB_QP_RATE_LIMIT | IB_QP_CAP))
+		return -EOPNOTSUPP;
+	/* Without another path, this is the state that it always has. */
+	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_ACCESS_FLAGS) &&
 	    (attr->qp_access_flags & ~(EMU_QP_ACCESS | IB_ACCESS_OPTIONAL)))
@@ -559,6 +568,10 @@ static int emu_modify_frozen(struct emu_qp *qp, struct ib_qp_attr *attr, int mas
 	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
 	int err;
 
+	/* uverbs adds the port to a path, where the table of states has none for UC. */
+	if (to == IB_QPS_SQD && qp->ibqp.qp_type == IB_QPT_UC && (mask & IB_QP_AV) &&
+	    attr->port_num == qp->attr.port_num)
+		mask &= ~IB_QP_PORT;
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
 	if (!ib_modify_qp_is_ok(from, to, qp->ibqp.qp_type, mask))
