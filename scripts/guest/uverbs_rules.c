@@ -5,6 +5,8 @@
  */
 #include "uverbs_case.h"
 
+#include <rdma/rdma_user_rxe.h>
+#include <stddef.h>
 #include <unistd.h>
 
 /* As many requests as a process posts at a time, and as many as it wants under way. */
@@ -228,6 +230,80 @@ static bool unknown_kinds(struct pair *p)
 	return true;
 }
 
+/* An opcode of the kernel's that processes do not have harms who posts it, and nobody else. */
+static bool unknown_opcode(struct pair *p)
+{
+	struct ibv_sge sge = sge_of(p, 0, 64);
+	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_DRIVER1, .sg_list = &sge, .num_sge = 1 };
+	struct ibv_send_wr *bad;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	NEED(!connect_pair(p));
+	NEED(!ibv_post_send(p->qp[0], &wr, &bad) && status_is(p, 1, IBV_WC_LOC_QP_OP_ERR));
+	NEED(!ibv_query_qp(p->qp[1], &attr, IBV_QP_STATE, &init) && attr.qp_state == IBV_QPS_RTS);
+	return true;
+}
+
+/* What the device says that it has can be had, and nobody gets more. */
+static bool limits(struct pair *p)
+{
+	struct ibv_device_attr dev;
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr srq_init = {};
+	struct ibv_srq_attr attr;
+	struct ibv_srq *srq;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+
+	NEED(!ibv_query_device(p->ctx, &dev));
+	cq = ibv_create_cq(p->ctx, dev.max_cqe, NULL, NULL, 0);
+	NEED(cq && cq->cqe == dev.max_cqe && !ibv_resize_cq(cq, cq->cqe));
+	NEED(!ibv_create_cq(p->ctx, dev.max_cqe + 1, NULL, NULL, 0));
+	init.send_cq = init.recv_cq = cq;
+	init.cap = (struct ibv_qp_cap) {
+		.max_send_wr = dev.max_qp_wr, .max_recv_wr = dev.max_qp_wr,
+		.max_send_sge = 1, .max_recv_sge = 1,
+	};
+	qp = ibv_create_qp(p->pd, &init);
+	NEED(qp && init.cap.max_send_wr == (uint32_t)dev.max_qp_wr &&
+	     init.cap.max_recv_wr == (uint32_t)dev.max_qp_wr);
+	init.cap.max_send_wr++;
+	NEED(!ibv_create_qp(p->pd, &init) && !ibv_destroy_qp(qp) && !ibv_destroy_cq(cq));
+	srq_init.attr = (struct ibv_srq_attr) { .max_wr = dev.max_srq_wr, .max_sge = 1 };
+	srq = ibv_create_srq(p->pd, &srq_init);
+	NEED(srq && !ibv_query_srq(srq, &attr) && attr.max_wr == (uint32_t)dev.max_srq_wr);
+	NEED(!ibv_modify_srq(srq, &attr, IBV_SRQ_MAX_WR) && !ibv_destroy_srq(srq));
+	return true;
+}
+
+/* The first byte of a region, which is not the first of its page, is at address 0. */
+static bool zero_based(struct pair *p)
+{
+	struct ibv_mr *mr = ibv_reg_mr(p->pd, p->buf + 100, 8192, IBV_ACCESS_LOCAL_WRITE |
+				       IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	struct ibv_sge sge = sge_of(p, BUF_BYTES / 2, 200);
+	struct ibv_send_wr wr = {
+		.wr_id = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
+		.sg_list = &sge, .num_sge = 1,
+	}, *bad;
+	static const uint32_t at[] = { 0, 4096 - 100 - 50, 8192 - 200 };
+	size_t i;
+
+	NEED(mr && !connect_pair(p));
+	wr.wr.rdma.rkey = mr->rkey;
+	for (i = 0; i < ARRAY_SIZE(at); i++) {
+		memset(p->buf + BUF_BYTES / 2, i + 1, 200);
+		wr.wr.rdma.remote_addr = at[i];
+		NEED(!ibv_post_send(p->qp[0], &wr, &bad) && status_is(p, 1, IBV_WC_SUCCESS));
+		NEED(!memcmp(p->buf + 100 + at[i], p->buf + BUF_BYTES / 2, 200));
+	}
+	wr.wr.rdma.remote_addr++;
+	NEED(!ibv_post_send(p->qp[0], &wr, &bad) && status_is(p, 1, IBV_WC_REM_ACCESS_ERR));
+	NEED(!ibv_dereg_mr(mr));
+	return true;
+}
+
 /* The request behind the last that fits is refused, and named. What was posted is executed. */
 static bool full_send_queue(struct pair *p)
 {
@@ -309,13 +385,16 @@ static bool posts_ahead(struct pair *p)
 
 /* --- what is to be seen ------------------------------------------------------------------ */
 
-/* Of a ring that nothing was posted to, all is zero but the sizes at its start. */
+/*
+ * Of a ring that nothing was posted to, all is zero but the sizes at its start, and the kernel's
+ * position in a send queue: it looks full before RTS.
+ */
 static bool is_fresh(const unsigned char *ring, size_t bytes)
 {
-	size_t i;
+	size_t own = offsetof(struct rxe_queue_buf, consumer_index), i;
 
 	for (i = 64; i < bytes; i++) {
-		if (ring[i]) {
+		if (ring[i] && !(i == own && ring[i] == 1)) {
 			printf("    byte %zu of a new ring is 0x%x\n", i, ring[i]);
 			return false;
 		}
@@ -373,6 +452,9 @@ static const struct verbs_case cases[] = {
 	CASE(no_data, false),
 	CASE(atomics, false),
 	CASE(unknown_kinds, false),
+	CASE(unknown_opcode, false),
+	CASE(limits, false),
+	CASE(zero_based, false),
 	CASE(full_send_queue, false),
 	CASE(full_receive_queue, false),
 	{ "full_srq", full_receive_queue, true },
