@@ -240,7 +240,7 @@ help:
 	@echo 'Run in QEMU (installs what is missing; ARGS="..." reaches the script):'
 	@echo '  demo       throughput and latency of the pingpong ULP'
 	@echo '  test       what finds most bugs in minutes, or the parts named in ARGS: lint'
-	@echo '             builds kunit stock ca peer p2p hotplug sweep figure selftest kcsan'
+	@echo '             builds kunit stock ca peer p2p hotplug ulps sweep figure selftest kcsan'
 	@echo '             coverage; ARGS=--full for everything'
 	@echo '  kunit      KUnit suites: SUITE="<suite>.." CASE=<case> DEBUG=1 QEMU=1; without,'
 	@echo '             their names'
