@@ -27,7 +27,7 @@ SINGLE, BATCH = 1, 16
 # posted one by one; and by operation, in batches. Between two devices the threads of both take
 # turns, in the contexts that have some.
 MAX_SINGLE = {("send", 64, "same"): 600, ("write", 64, "same"): 435, ("read", 64, "same"): 455,
-              ("send_srq", 64, "same"): 610, ("send", 1, "same"): 1150,
+              ("send_srq", 64, "same"): 605, ("send", 1, "same"): 1150,
               ("send", 64, "other"): 730, ("write", 64, "other"): 435}
 MAX_BATCHED = {"send": 465, "write": 330}
 MAX_COPY = 1.3                      # times memcpy(), of 64 KiB
