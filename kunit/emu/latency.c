@@ -17,11 +17,12 @@
 
 static bool trace;
 module_param(trace, bool, 0444);
-MODULE_PARM_DESC(trace, "let the latency tracer run while a load does (N)");
+MODULE_PARM_DESC(trace, "Run the latency tracer while a load runs (default: N)");
 
 static char *context = "";
 module_param(context, charp, 0444);
-MODULE_PARM_DESC(context, "post from there only: process, softirq or hardirq (all)");
+MODULE_PARM_DESC(context,
+		 "Post from this context only: process, softirq or hardirq (default: all)");
 
 /* The largest multicast group. */
 #define LAT_MEMBERS	4096

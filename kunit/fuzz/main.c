@@ -39,26 +39,28 @@
 #define PART		(100000 / DEBUG_SHARE)
 static unsigned int seed_param;
 module_param_named(seed, seed_param, uint, 0444);
-MODULE_PARM_DESC(seed, "seed of the operations, 0 for a random one");
+MODULE_PARM_DESC(seed, "Seed of the random operations; 0: draw one (default: 0)");
 static unsigned long count_param;
 module_param_named(count, count_param, ulong, 0444);
-MODULE_PARM_DESC(count, "operations, 0 for what is due");
+MODULE_PARM_DESC(count, "Number of operations; 0: chosen by the stress scale (default: 0)");
 static unsigned int threads_param = THREADS;
 module_param_named(threads, threads_param, uint, 0444);
 MODULE_PARM_DESC(threads, "threads, at most 16");
 static unsigned int lie_param;
 module_param_named(lie, lie_param, uint, 0444);
-MODULE_PARM_DESC(lie, "make a mistake, to see a failure: 1 to 16");
+MODULE_PARM_DESC(lie,
+		 "Deliberate mistake to make, 1 to 16, see enum x_lie; 0: none (default: 0)");
 /* A charp would be cut off at 1,024 characters. */
 static char replay_param[X_REPLAY];
 module_param_string(replay, replay_param, sizeof(replay_param), 0);
 MODULE_PARM_DESC(replay, "run this sequence alone");
 static unsigned int thread_param;
 module_param_named(thread, thread_param, uint, 0444);
-MODULE_PARM_DESC(thread, "number of the thread that it is run as");
+MODULE_PARM_DESC(thread, "Number of the thread that runs the sequence of replay=");
 static int noise_param = -1;
 module_param_named(noise, noise_param, int, 0444);
-MODULE_PARM_DESC(noise, "meanwhile the others make operations from this number on; -1: none");
+MODULE_PARM_DESC(noise,
+		 "With replay=, let the other threads run random operations from this number on; -1: none (default: -1)");
 
 /* --- threads --- */
 

@@ -13,7 +13,8 @@
 
 static unsigned int max_ns;
 module_param(max_ns, uint, 0444);
-MODULE_PARM_DESC(max_ns, "What it may take for 64 clients of 64 providers, ns (0: anything)");
+MODULE_PARM_DESC(max_ns,
+		 "Max time in ns to find the providers of 64 clients among 64; 0: no limit (default: 0)");
 
 /* Functions of the one slot below each downstream port. */
 #define SLOT		8

@@ -58,7 +58,8 @@ MODULE_PARM_DESC(starved, "Allocations fail by injection: do not count a session
 
 static char *fault = "none";
 module_param(fault, charp, 0444);
-MODULE_PARM_DESC(fault, "Bug to seed: none, lose, double, late, no_drain, ... (default: none)");
+MODULE_PARM_DESC(fault,
+		 "Bug to seed: none, lose, double, late, no_drain, forget, slow, idle, wrong, error or open (default: none)");
 
 static const char * const hp_fault_names[HP_FAULTS] = {
 	[HP_NO_FAULT] = "none",
