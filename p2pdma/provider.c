@@ -384,7 +384,7 @@ static void provider_wait_idle(struct p2p_provider *provider)
 		provider_memory(provider, &mem);
 		rcu_read_unlock();
 		pci_warn(provider->pdev,
-			 "removal waiting for %zu bytes of peer-to-peer memory; end their users\n",
+			 "removal waiting for %zu bytes of peer-to-peer memory; stop the drivers and processes that use it\n",
 			 mem.size - mem.available);
 	}
 }

@@ -123,7 +123,7 @@ static void user_warn(const struct kverbs_p2pdma_user *user)
 	revoker = revoker_find(user);
 	/* The provider exists as long as that task is at it. */
 	if (revoker && revoker->task != current)
-		pci_warn(user->provider, "a user of its memory waits to be deleted: revoke(), %ps, called by process %d (%s), has not returned\n",
+		pci_warn(user->provider, "waiting to delete a user of its memory: revoke() (%ps), called by process %d (%s), has not returned\n",
 			 user->revoke, task_pid_nr(revoker->task), revoker->task->comm);
 	spin_unlock(&users_lock);
 }

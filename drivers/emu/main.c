@@ -98,11 +98,13 @@ static int __init emu_check_params(void)
 		return -EINVAL;
 	}
 	if (nr_netdevs > devices) {
-		pr_err("netdev= names %d network devices for %u devices\n", nr_netdevs, devices);
+		pr_err("netdev= names %d network devices, but devices=%u; raise devices= or name fewer\n",
+		       nr_netdevs, devices);
 		return -EINVAL;
 	}
 	if (nr_pcis > devices) {
-		pr_err("pci= names %d PCI functions for %u devices\n", nr_pcis, devices);
+		pr_err("pci= names %d PCI functions, but devices=%u; raise devices= or name fewer\n",
+		       nr_pcis, devices);
 		return -EINVAL;
 	}
 	return 0;

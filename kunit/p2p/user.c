@@ -200,7 +200,7 @@ static void deletion_waits_while_it_is_told(struct kunit *test)
 
 static void log_names_the_revoke_that_a_deletion_waits_for(struct kunit *test)
 {
-	struct kvt_console *waiting = kvt_console_watch(test, "a user of its memory waits");
+	struct kvt_console *waiting = kvt_console_watch(test, "waiting to delete a user of");
 	struct pci_dev *pdev = p2p_rig_provider(test);
 	struct holder *a = holder_new(test, pdev, "a", kvt_trace_new(test));
 	struct kvt_thread *unbinds, *deletes;
