@@ -176,7 +176,7 @@ static void ib_cq_schedule(struct ib_cq *cq, int reason)
 	preempt_enable();
 }
 
-/* Makes @cq be polled soon. Any context but NMI; the driver must not have destroyed the CQ. */
+/* Schedules @cq for polling. Any context but NMI; the driver must not have destroyed the CQ. */
 void ib_cq_wake(struct ib_cq *cq)
 {
 	if (likely(!ib_cq_is_direct(cq)))

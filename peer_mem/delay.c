@@ -7,7 +7,7 @@
  * This is part of the module that all others may depend on.
  *
  * One place at a time is set, for one thread: tests run one after another, and the
- * function is called once. It may come through the same place itself.
+ * function is called once. That function may itself pass through the same place.
  */
 #include <linux/export.h>
 #include <linux/preempt.h>
@@ -44,8 +44,7 @@ EXPORT_SYMBOL_GPL(kverbs_delay);
 /**
  * kverbs_delay_set() - call a function when the calling thread reaches a place next
  * @place: the place, by the name that kverbs_delay() gives it there
- * @fn: function to be called in its stead; must do nothing that code at this place may
- *	not do
+ * @fn: called when the thread gets there; must do nothing that code at this place may not do
  * @arg: argument to pass to @fn
  *
  * Context: Process context. kverbs_delay_clear() has been called since the last time.

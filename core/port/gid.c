@@ -61,7 +61,7 @@ struct gid_entry {
 	void *context;
 	struct ib_gid_table *table;
 	struct ndev_ref *ndev_ref;
-	u64 netns;	/* the cookie of that of the network device, or 0 */
+	u64 netns;	/* cookie of the network device's namespace, or 0 */
 	struct rcu_head rcu;
 };
 

@@ -42,7 +42,10 @@ static __always_inline bool may_not_send(const struct ib_qp *qp)
 	return ib_qp_known_state(qp) < IB_QPS_RTS;
 }
 
-/* The driver of an iWARP device moves a QP to RTS as it is connected, and no consumer does. */
+/*
+ * On iWARP the driver moves a QP to RTS when the connection is established; the consumer never
+ * does.
+ */
 static bool moves_by_itself(const struct ib_qp *qp)
 {
 	return rdma_protocol_iwarp(qp->device, rdma_start_port(qp->device));

@@ -134,8 +134,9 @@ extern const struct kvt_run kvt_runs[3];	/* task, softirq, hardirq */
 bool kvt_wait(struct completion *c);
 
 /*
- * Wait for a condition that nobody signals; false if it is not met within KVT_TIMEOUT. The first
- * is for processes, in which others may need this CPU, the second for any context.
+ * Wait for a condition that nobody signals; false if it is not met within KVT_TIMEOUT.
+ * kvt_until() is for process context, and yields the CPU to others; kvt_spin_until() works in any
+ * context.
  */
 #define kvt_until(cond)		kvt_until_by(cond, kvt_yield())
 #define kvt_spin_until(cond)	kvt_until_by(cond, cpu_relax())

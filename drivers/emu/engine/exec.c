@@ -218,7 +218,7 @@ static __always_inline enum emu_outcome emu_exec_entry(struct emu_exec *ex, stru
 						       u32 pos)
 {
 	if (unlikely(!ex->qp->fastpath)) {
-		/* Then only being a datagram keeps it from the fast path. */
+		/* Only queue pairs for datagrams are not on the fast path of this transport. */
 		if (likely(ex->qp->transport == &emu_in_memory))
 			return emu_exec_datagram(ex, wqe, pos);
 		return emu_exec_elsewhere(ex, wqe, pos);

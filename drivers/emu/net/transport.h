@@ -23,7 +23,7 @@ struct emu_swqe;
  * @send: execute a SEND, with immediate data or an invalidation or without, over a connection
  * @write: execute an RDMA WRITE, with immediate data or without
  * @read: execute an RDMA READ, with an invalidation or without
- * @atomic: execute a CMP_SWAP or FETCH_ADD
+ * @atomic: execute a CMP_SWP, FETCH_ADD or ATOMIC WRITE
  * @datagram: execute a SEND of a UD or GSI queue pair, to one queue pair or to a multicast
  *	group
  * @leave: the owner stops executing: let go of what was kept from entry to entry

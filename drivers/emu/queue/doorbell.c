@@ -28,8 +28,8 @@
 
 /*
  * The timer fires on the CPU where it was armed, perhaps by a poster who polls there from then
- * on, with bottom halves off or before all other tasks. So it fires in the hard interrupt, and
- * merely wakes a runner, which runs elsewhere.
+ * on, with bottom halves off or as a real-time task. So it fires in the hard interrupt, and merely
+ * wakes a runner, which runs elsewhere.
  */
 #define EMU_TIMER_MODE		HRTIMER_MODE_REL_HARD
 

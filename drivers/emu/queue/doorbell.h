@@ -140,8 +140,7 @@ static __always_inline bool emu_qp_release(struct emu_qp *qp)
 
 /*
  * Leaves the gate of a queue pair, whose responder the caller was. Preemption is off, or the
- * caller is under RCU. When the
- * last one leaves a closed gate, the flush of receives can begin.
+ * caller is under RCU. When the last one leaves a closed gate, the flush of receives can begin.
  */
 static inline void emu_leave(struct emu_qp *qp)
 {
