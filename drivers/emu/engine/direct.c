@@ -192,7 +192,7 @@ static __always_inline enum emu_shortcut emu_chain_execute(struct emu_qp *qp, st
 	enum emu_shortcut way;
 	void *local;
 
-	if (!emu_direct_is_oldest(qp, pos) || !emu_is_entered(peer))
+	if (!emu_direct_is_oldest(qp, pos) || !emu_peer_is_open(peer))
 		return EMU_NOT_SIMPLE;
 	local = emu_short_span(wr->sg_list, 1);
 	if (unlikely(!local))

@@ -68,7 +68,7 @@ static __always_inline void emu_exec_sent(struct emu_exec *ex, u32 length)
 }
 
 /* Is the gate of @peer, which an emu_exec is inside of, still open? */
-static __always_inline bool emu_is_entered(const struct emu_qp *peer)
+static __always_inline bool emu_peer_is_open(const struct emu_qp *peer)
 {
 	return likely(!emu_gate_is_closed(&peer->gate));
 }
@@ -102,7 +102,7 @@ static __always_inline bool emu_enter_same_peer(struct emu_exec *ex)
 	struct emu_qp *peer = ex->qp->peer;
 
 	if (ex->peer)
-		return emu_is_entered(ex->peer);
+		return emu_peer_is_open(ex->peer);
 	if (unlikely(!emu_reenter_peer(ex->qp, peer)))
 		return false;
 	ex->peer = peer;

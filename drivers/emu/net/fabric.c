@@ -229,13 +229,13 @@ struct emu_port *emu_fabric_find_ib_gid(const union ib_gid *gid)
 }
 
 /**
- * emu_fabric_tell_ib_ports() - call a function for each InfiniBand port of the fabric
+ * emu_fabric_each_ib_port() - call a function for each InfiniBand port of the fabric
  * @function: the function, which must not change any port's LID
  * @data: passed to it
  *
  * Context: Process.
  */
-void emu_fabric_tell_ib_ports(void (*function)(struct emu_port *port, void *data), void *data)
+void emu_fabric_each_ib_port(void (*function)(struct emu_port *port, void *data), void *data)
 {
 	struct emu_port *port;
 	unsigned long lid;

@@ -80,7 +80,7 @@ void emu_fabric_changed(void);
 struct emu_port *emu_fabric_find(const struct emu_av *av);
 struct emu_port *emu_fabric_find_lid(u16 lid);
 struct emu_port *emu_fabric_find_ib_gid(const union ib_gid *gid);
-void emu_fabric_tell_ib_ports(void (*function)(struct emu_port *port, void *data), void *data);
+void emu_fabric_each_ib_port(void (*function)(struct emu_port *port, void *data), void *data);
 
 extern atomic_long_t emu_fabric_gen;
 

@@ -332,7 +332,7 @@ static void emu_port_notice_sm(struct emu_port *port, void *data)
 void emu_port_announce_sm(struct emu_port *port)
 {
 	if (READ_ONCE(port->sa))
-		emu_fabric_tell_ib_ports(emu_port_notice_sm, port);
+		emu_fabric_each_ib_port(emu_port_notice_sm, port);
 }
 
 /**
