@@ -55,13 +55,13 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 
 	ib_cq_end_waiting(lane);
 	ran = ib_cq_lane_run(lane);
-	if (ran == IB_CQ_RAN_LONG) {
+	if (ran == IB_CQ_RAN_SPENT) {
 		/* irq_poll keeps it scheduled, behind the others. */
 		ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_softirq_waiting));
 		return weight;
 	}
 	irq_poll_complete(iop);
-	if (ran == IB_CQ_RAN_AWHILE) {
+	if (ran == IB_CQ_RAN_YIELD) {
 		/* Behind the others, in the same softirq. */
 		ib_cq_softirq_schedule(lane);
 		return weight / 4;
@@ -94,10 +94,10 @@ void ib_cq_work(struct work_struct *work)
 	ib_cq_end_waiting(lane);
 	do {
 		switch (ib_cq_runner_run(runner)) {
-		case IB_CQ_RAN_OUT:
+		case IB_CQ_RAN_EMPTY:
 			break;
-		case IB_CQ_RAN_LONG:
-		case IB_CQ_RAN_AWHILE:
+		case IB_CQ_RAN_SPENT:
+		case IB_CQ_RAN_YIELD:
 			lane->ctx->schedule(lane);
 			return;
 		case IB_CQ_RAN_DISPLACED:

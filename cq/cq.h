@@ -63,9 +63,9 @@ struct seq_file;
  * @waiting: of each CPU, how many lanes were scheduled there and do not run yet, if each waits
  *	until the one before has run; else NULL
  * @init: sets up what runs the lane. Returns 0 or -errno. NULL: nothing runs it
- * @schedule: makes the context call ib_cq_lane_run() soon, until that returns RAN_OUT, and then
- *	ib_cq_lane_idle(), and start over if the latter returns false. Any context but NMI.
- *	Called once for each time that the lane was idle.
+ * @schedule: makes the context call ib_cq_lane_run() soon, until that returns
+ *	IB_CQ_RAN_EMPTY, and then ib_cq_lane_idle(), and start over if the latter returns false.
+ *	Any context but NMI. Called once for each time that the lane was idle.
  * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes the
  *	context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to CPUs. Any
  *	context but NMI.
@@ -83,9 +83,9 @@ struct ib_cq_context {
 
 /* How a run of a lane ended. */
 enum ib_cq_ran {
-	IB_CQ_RAN_OUT,		/* no CQ is ready */
-	IB_CQ_RAN_LONG,		/* its budget or time is spent, and there is more to do */
-	IB_CQ_RAN_AWHILE,	/* likewise, but other lanes wait for this CPU */
+	IB_CQ_RAN_EMPTY,	/* no CQ is ready */
+	IB_CQ_RAN_SPENT,	/* its budget or time is spent, and there is more to do */
+	IB_CQ_RAN_YIELD,	/* likewise, but other lanes wait for this CPU */
 	IB_CQ_RAN_DISPLACED,	/* the runner was displaced, and is a spare one again */
 };
 

@@ -719,7 +719,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 	int left = clamp_t(unsigned int, READ_ONCE(cq_budget), 1,
 			   may_sleep ? INT_MAX : IB_CQ_SOFTIRQ_BUDGET);
 	int until_clock = min(left, IB_CQ_SHARE), spent = 0, completed;
-	enum ib_cq_ran ran = IB_CQ_RAN_OUT;
+	enum ib_cq_ran ran = IB_CQ_RAN_EMPTY;
 	u64 deadline = 0;
 	struct ib_cq *cq;
 	bool others;
@@ -752,7 +752,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 		spent = 0;
 		if (left <= 0) {
 			lane->stats.budget_spent++;
-			ran = IB_CQ_RAN_LONG;
+			ran = IB_CQ_RAN_SPENT;
 			break;
 		}
 		others = ib_cq_others_wait(lane);
@@ -762,7 +762,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 		 */
 		if (deadline && unlikely(others)) {
 			lane->stats.gave_way++;
-			ran = IB_CQ_RAN_AWHILE;
+			ran = IB_CQ_RAN_YIELD;
 			break;
 		}
 		until_clock = min(left, ib_cq_look_at_clock(&deadline));
@@ -771,7 +771,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			until_clock = min(until_clock, IB_CQ_CLOCK_BATCH - IB_CQ_SHARE);
 		if (!until_clock) {
 			lane->stats.time_spent++;
-			ran = IB_CQ_RAN_LONG;
+			ran = IB_CQ_RAN_SPENT;
 			break;
 		}
 		/* For RCU, too. */
@@ -784,7 +784,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 }
 
 /*
- * Called by the context that runs the lane, when that was scheduled. After IB_CQ_RAN_OUT, the
+ * Called by the context that runs the lane, when that was scheduled. After IB_CQ_RAN_EMPTY, the
  * context must call ib_cq_lane_idle() next.
  */
 enum ib_cq_ran ib_cq_lane_run(struct ib_cq_lane *lane)
@@ -802,8 +802,8 @@ enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
 }
 
 /*
- * Called after ib_cq_lane_run() has returned IB_CQ_RAN_OUT, when the context is ready for the next
- * call of its schedule(). Returns true if the lane is idle, or was scheduled again and may be
+ * Called after ib_cq_lane_run() has returned IB_CQ_RAN_EMPTY, when the context is ready for the
+ * next call of its schedule(). Returns true if the lane is idle, or was scheduled again and may be
  * running already; false if a CQ became pending since: the caller must run the lane again.
  */
 bool ib_cq_lane_idle(struct ib_cq_lane *lane)

@@ -96,7 +96,7 @@ static int ib_cq_thread(void *data)
 			ib_cq_thread_wait(lane);
 			continue;
 		}
-		while (ib_cq_lane_run(lane) != IB_CQ_RAN_OUT)
+		while (ib_cq_lane_run(lane) != IB_CQ_RAN_EMPTY)
 			cond_resched();
 		cond_resched();
 		/* Unless the lane is idle now, it is due, and the loop runs it again. */
