@@ -151,7 +151,7 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 {
 	struct ib_cq_lane *lane = runner->lane;
 
-	kverbs_delay("cq_return_runner");
+	kverbs_delay("ib_cq_return_runner");
 	WRITE_ONCE(runner->poller, NULL);
 	atomic_set(&runner->nr, 0);
 	/*

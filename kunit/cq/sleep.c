@@ -693,7 +693,7 @@ static void return_slowly_done(struct recorder *rec, struct ib_cq *cq, struct ib
 {
 	struct return_slowly *r = rec->arg;
 
-	kverbs_delay_set("cq_return_runner", stand_still, r);
+	kverbs_delay_set("ib_cq_return_runner", stand_still, r);
 	cq_gate_pass(&r->asleep);
 }
 
