@@ -140,7 +140,7 @@ static void join_device(struct presence *p)
 }
 
 /* Whether the current thread is in a callback of this client, or for this device. */
-static bool calling_me(struct ib_device *dev, struct ib_client *client)
+static bool in_callback_of(struct ib_device *dev, struct ib_client *client)
 {
 	struct presence *p;
 
@@ -153,9 +153,9 @@ static bool calling_me(struct ib_device *dev, struct ib_client *client)
 	return false;
 }
 
-bool ib_clients_calling_me(struct ib_device *dev)
+bool ib_in_client_callback(struct ib_device *dev)
 {
-	return calling_me(dev, NULL);
+	return in_callback_of(dev, NULL);
 }
 
 static void free_presence(struct presence *p)
@@ -734,7 +734,7 @@ void ib_unregister_client(struct ib_client *client)
 	if (WARN_ONCE(xa_load(&clients, client->client_id) != client,
 		      "cannot unregister client %s: not registered\n", client->name))
 		goto out;
-	if (WARN_ONCE(calling_me(NULL, client),
+	if (WARN_ONCE(in_callback_of(NULL, client),
 		      "client %s unregisters itself from its own callback\n",
 		      client->name))
 		goto out;

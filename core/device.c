@@ -607,7 +607,7 @@ static void unregister_device(struct ib_device *dev)
 
 	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
-	if (WARN_ONCE(ib_clients_calling_me(dev),
+	if (WARN_ONCE(ib_in_client_callback(dev),
 		      "%s: unregistered from a client's callback for it\n",
 		      dev_name(&dev->dev))) {
 		mutex_unlock(&ib_registry_lock);

@@ -32,7 +32,7 @@ int ib_clients_add(struct ib_device *dev);
 void ib_clients_remove(struct ib_device *dev);
 void ib_clients_renamed(struct ib_device *dev);
 void ib_clients_might_be_called(void);
-bool ib_clients_calling_me(struct ib_device *dev);
+bool ib_in_client_callback(struct ib_device *dev);
 void ib_clients_show(struct ib_device *dev, struct seq_file *s);
 void ib_register_client_notifier(struct notifier_block *nb);
 void ib_unregister_client_notifier(struct notifier_block *nb);
