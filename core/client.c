@@ -315,7 +315,7 @@ static const char * const callback_names[] = {
 /* Another thread is busy with the presence. */
 static void wait_for_callback(struct presence *p)
 {
-	unsigned long patience = ib_patience(), waited;
+	unsigned long patience = ib_wait_warn_timeout(), waited;
 
 	lockdep_assert_held(&ib_registry_lock);
 	if (!p->waited)
@@ -348,7 +348,7 @@ struct removal {
 static void report_slow_remove(struct timer_list *timer)
 {
 	struct removal *r = from_timer(r, timer, timer);
-	unsigned long patience = ib_patience();
+	unsigned long patience = ib_wait_warn_timeout();
 
 	ibdev_warn(r->presence->device, "client %s: remove() has run for %u s\n",
 		   r->presence->client->name, jiffies_to_msecs(jiffies - r->begin) / 1000);
@@ -362,7 +362,7 @@ static void call_remove(struct presence *p)
 	struct removal r = { .presence = p, .begin = jiffies };
 	struct ib_client *client = p->client;
 	struct ib_device *dev = p->device;
-	unsigned long patience = ib_patience();
+	unsigned long patience = ib_wait_warn_timeout();
 
 	if (!client->remove)
 		return;

@@ -443,7 +443,7 @@ static void take_down(struct ib_device *dev)
 	/* The use that begin_enable() took for the table. */
 	ib_device_put(dev);
 	/* Without the warnings, a leaked use would make the unregistration hang silently. */
-	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_patience()))
+	while (!wait_for_completion_timeout(&dev->unreg_completion, ib_wait_warn_timeout()))
 		ibdev_warn(dev, "unregister waiting for %u references\n",
 			   refcount_read(&dev->refcount));
 

@@ -30,7 +30,7 @@ static bool ib_cq_claim_or_wait(struct ib_cq *cq)
 /* Process context. */
 void ib_cq_direct_claim(struct ib_cq *cq)
 {
-	while (!wait_var_event_timeout(&cq->state, ib_cq_claim_or_wait(cq), ib_patience()))
+	while (!wait_var_event_timeout(&cq->state, ib_cq_claim_or_wait(cq), ib_wait_warn_timeout()))
 		ibdev_warn(cq->device,
 			   "%s: CQ %u: waiting for ib_process_cq_direct() to return; does a done() need a lock that the caller holds?\n",
 			   cq->res.kern_name, cq->res.id);

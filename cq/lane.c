@@ -863,7 +863,7 @@ void ib_cq_stop(struct ib_cq *cq)
 		return;
 	}
 	ib_cq_hand_over_all();
-	while (!wait_for_completion_timeout(&cq->stopped, ib_patience()))
+	while (!wait_for_completion_timeout(&cq->stopped, ib_wait_warn_timeout()))
 		ibdev_warn(cq->device,
 			   "%s: freeing CQ %u: waiting for its done() to return; does it need a lock that the caller holds?\n",
 			   cq->res.kern_name, cq->res.id);

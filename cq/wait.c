@@ -146,7 +146,7 @@ int ib_cq_flush(struct ib_cq *cq)
 		return 0;
 	}
 	ib_cq_waiter_add(cq, &waiter, ib_cq_full(cq));
-	while (!wait_for_completion_timeout(&waiter.done, ib_patience()))
+	while (!wait_for_completion_timeout(&waiter.done, ib_wait_warn_timeout()))
 		ibdev_warn(cq->device,
 			   "%s: flushing CQ %u: waiting for a done() of it to return; does it need a lock that the caller holds?\n",
 			   cq->res.kern_name, cq->res.id);
@@ -190,7 +190,7 @@ int ib_cq_wait_done(struct ib_cq *cq, struct completion *done)
 		atomic_or(IB_CQ_NOTIFIED, &cq->state);
 	for (;;) {
 		while (!wait_var_event_timeout(&cq->state, ib_cq_wait_is_over(cq, done),
-					       ib_patience()))
+					       ib_wait_warn_timeout()))
 			ibdev_warn(cq->device,
 				   "%s: draining: still no completion in CQ %u; is one of its done() stuck, or does the device not flush?\n",
 				   cq->res.kern_name, cq->res.id);
@@ -328,7 +328,7 @@ void ib_cq_hand_over_all(void)
 static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter, struct ib_qp *qp)
 {
 	if (!ib_cq_is_direct(cq)) {
-		while (!wait_for_completion_timeout(&waiter->done, ib_patience()))
+		while (!wait_for_completion_timeout(&waiter->done, ib_wait_warn_timeout()))
 			ibdev_warn(cq->device,
 				   "%s: destroying QP 0x%x: waiting for a done() of its CQ to return; does it need a lock that the caller holds?\n",
 				   qp->res.kern_name, qp->qp_num);

@@ -180,7 +180,7 @@ static void close_files(struct ca_device *ca)
 /* Requests may take as long as drivers do: say what the removal waits for. */
 static void wait_for_uses(struct ca_device *ca)
 {
-	while (!wait_for_completion_timeout(&ca->unused, ib_patience()))
+	while (!wait_for_completion_timeout(&ca->unused, ib_wait_warn_timeout()))
 		ibdev_warn(ca->device, "removing the channel adapter: waiting for %u requests in progress\n",
 			   refcount_read(&ca->uses));
 }
@@ -190,7 +190,7 @@ static void wait_for_closers(struct ca_device *ca)
 {
 	/* acquire: pairs with ca_closing_end(); no more closers are added */
 	while (!wait_var_event_timeout(&ca->closers, !smp_load_acquire(&ca->closers),
-				       ib_patience()))
+				       ib_wait_warn_timeout()))
 		ibdev_warn(ca->device, "removing the channel adapter: waiting for %u files or handles to be closed\n",
 			   READ_ONCE(ca->closers));
 }

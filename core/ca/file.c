@@ -258,7 +258,7 @@ static int ca_file_release(struct inode *inode, struct file *file)
 		ca_closing_end(ca);
 	} else {
 		/* The device's end closes the handles of all files that it finds. */
-		while (!wait_for_completion_timeout(&ca->closed, ib_patience()))
+		while (!wait_for_completion_timeout(&ca->closed, ib_wait_warn_timeout()))
 			ibdev_warn(ca->device, "closing a file: waiting for the removal of the channel adapter, which closes its handles\n");
 	}
 	mutex_lock(&ca->files_lock);

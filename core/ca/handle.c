@@ -421,7 +421,7 @@ static void finish_close(struct ca_handle *h, unsigned long site)
 	unrcu_pointer(cmpxchg(ca_recent(space, h->id), RCU_INITIALIZER(h),
 			      NULL));
 	ca_handle_put(h);
-	while (!wait_for_completion_timeout(&h->unused, ib_patience()))
+	while (!wait_for_completion_timeout(&h->unused, ib_wait_warn_timeout()))
 		ibdev_warn(device, "closing handle %#llx of %s: waiting for %u requests in progress\n",
 			   h->id, h->owner, refcount_read(&h->users));
 	ca_objects_release(h);
@@ -575,7 +575,8 @@ static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
 /* Waits until the handles that ended processes had open through the file are closed. */
 void ca_handle_flush(struct ca_file *f)
 {
-	while (!wait_var_event_timeout(&f->closing, !atomic_read(&f->closing), ib_patience()))
+	while (!wait_var_event_timeout(&f->closing, !atomic_read(&f->closing),
+				       ib_wait_warn_timeout()))
 		ibdev_warn(f->ca->device, "waiting for %d handles of processes that have ended to be closed\n",
 			   atomic_read(&f->closing));
 }
@@ -595,7 +596,7 @@ int ca_handle_init(void)
 void ca_handle_exit(void)
 {
 	destroy_workqueue(ca_close_wq);
-	while (!wait_var_event_timeout(&nr_mms, !atomic_read(&nr_mms), ib_patience()))
+	while (!wait_var_event_timeout(&nr_mms, !atomic_read(&nr_mms), ib_wait_warn_timeout()))
 		pr_warn("unloading: waiting for the MMU notifiers of %d processes to be freed\n",
 			atomic_read(&nr_mms));
 	mmu_notifier_synchronize();

@@ -52,13 +52,13 @@ u64 ib_registry_now(void)
 }
 
 /* The time, in jiffies, after which a waiting thread logs what it waits for. */
-unsigned long ib_patience(void)
+unsigned long ib_wait_warn_timeout(void)
 {
 	unsigned int ms = READ_ONCE(wait_warn_ms);
 
 	return ms ? msecs_to_jiffies(ms) : MAX_SCHEDULE_TIMEOUT;
 }
-IB_EXPORT_INTERNAL(ib_patience);
+IB_EXPORT_INTERNAL(ib_wait_warn_timeout);
 
 /* Drops the lock until something has changed. Returns false if nothing has within @timeout. */
 bool ib_registry_wait_for(unsigned long timeout)

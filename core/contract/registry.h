@@ -17,7 +17,7 @@ extern struct xarray ib_devices;
 void ib_registry_changed(void);
 void ib_registry_wait(void);
 bool ib_registry_wait_for(unsigned long timeout);
-unsigned long ib_patience(void);
+unsigned long ib_wait_warn_timeout(void);
 u64 ib_registry_now(void);
 
 #endif

@@ -268,7 +268,7 @@ static struct ib_tracked unlist_object(struct ib_device *dev, struct rdma_restra
 	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
 	res->valid = false;
 	rdma_restrack_put(res);
-	while (!wait_for_completion_timeout(&res->comp, ib_patience()))
+	while (!wait_for_completion_timeout(&res->comp, ib_wait_warn_timeout()))
 		ibdev_warn(dev, "destroying %s %u of %s: waiting for a lookup of it to end with rdma_restrack_put()\n",
 			   rdma_restrack_kind(res->type), res->id, res->kern_name);
 	gone.id = res->id;
