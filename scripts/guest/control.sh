@@ -375,17 +375,17 @@ put 0 $CONFIG/rail0/enable
 check "ports come and go in order" more_ports
 rmdir $CONFIG/rail0
 check "the devices of the parameters have directories" param_devices
-check "a link that changes tells it" link_events
-check "tables that change tell it" table_events
-check "what cannot be is refused" refusals
+check "a change of the link raises its event" link_events
+check "changes of tables raise their events" table_events
+check "invalid settings are refused" refusals
 check "each event can be injected" injected_events
 check "an Ethernet port follows its network device" netdevs
 check "the last name of a network device that has gone is kept" last_name
 if [ -z "${CONTROL_ONLY:-}" ]; then
 	check "a link that is down stops traffic" link_state_stops_traffic
 	check "traffic finds a LID that has moved" moved_lid
-	check "partitions do not hear each other" pkeys_part
-	check "completions fail with the status that is wanted" comp_errors
+	check "ports of different partitions do not reach each other" pkeys_part
+	check "completions fail with the requested status" comp_errors
 	check "the same seed fails the same request" replays
 	check "completions are late" delays
 	check "traffic survives a port that flaps" flaps

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: RDMA to the memory of a GPU that there is not, registered as a dma-buf, on either
-# core, and by its address on kverbs'. uverbs_gpu is who registers it. DMABUFS: moves or pinned, what the kernel
-# does with a dma-buf that is registered.
+# In the guest: RDMA to the memory of a fake GPU, registered as a dma-buf, on either core, and by its
+# address on kverbs'. uverbs_gpu is who registers it. DMABUFS: moves or pinned, what the kernel does
+# with a dma-buf that is registered.
 
 # shellcheck source=cores.sh
 . /bin/cores.sh

@@ -30,7 +30,7 @@ check() {
 	if "$@"; then pass "$what"; else fail "$what"; fi
 }
 
-# retry <times> <command>: for what is so a moment later; each 50 ms.
+# retry <times> <command>: runs the command until it succeeds, at most so many times, 50 ms apart.
 retry() {
 	until retry_once "$@"; do
 		[ "$1" -gt 1 ] || return 1

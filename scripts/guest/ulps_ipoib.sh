@@ -1,10 +1,10 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: IP over InfiniBand of the kernel's own, on kverbs' core or on the kernel's. Two
-# devices on the emulated InfiniBand fabric, the network device of one in the first network
-# namespace, that of the other in another. Port 1 of emu0 is the subnet manager's, whose subnet
-# administrator both ask.
+# In the guest: the kernel's own IP over InfiniBand, on kverbs' core or on mainline's. Two devices
+# on the emulated InfiniBand fabric, the network device of one in the first network namespace, that
+# of the other in another. Port 1 of emu0 is the subnet manager's, whose subnet administrator both
+# ask.
 
 # shellcheck source=ends.sh
 . /bin/ends.sh

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: iSCSI over RDMA of the kernel's own, on kverbs' core or on the kernel's, by
-# Debian's open-iscsi. Both ends know one network namespace, in which the ends of a link reach each other by link-local
-# addresses.
+# In the guest: the kernel's own iSER, iSCSI over RDMA, on kverbs' core or on mainline's, by
+# Debian's open-iscsi. Both ends know one network namespace, in which the ends of a link reach each
+# other by link-local addresses.
 
 # shellcheck source=disk.sh
 . /bin/disk.sh

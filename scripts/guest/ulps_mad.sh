@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: a host that means harm sends MADS management datagrams, from SEED, to the GSI of
-# another, whose connection manager serves others meanwhile; and many connections at a time.
+# In the guest: a hostile host sends MADS management datagrams, from SEED, to the GSI of another,
+# whose connection manager serves others meanwhile; and many connections at a time.
 
 # shellcheck source=ends.sh
 . /bin/ends.sh

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: NFS over RDMA of the kernel's own, on kverbs' core or on the kernel's. The server
-# is in the first network namespace, the client in another.
+# In the guest: the kernel's own NFS over RDMA, on kverbs' core or on mainline's. The server is in
+# the first network namespace, the client in another.
 
 # shellcheck source=hosts.sh
 . /bin/hosts.sh

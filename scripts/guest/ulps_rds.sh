@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: RDS of the kernel's own, on kverbs' core or on the kernel's. It knows one network namespace, in which
-# the ends of a link reach each other by link-local addresses. When it goes, and when its device
-# goes, it breaks the contract: see ulps.rst.
+# In the guest: the kernel's own RDS, on kverbs' core or on mainline's. It knows one network
+# namespace, in which the ends of a link reach each other by link-local addresses. When it goes, and
+# when its device goes, it breaks the contract: see ulps.rst.
 
 # shellcheck source=hosts.sh
 . /bin/hosts.sh

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: a stranger's driver on kverbs' core, and ULPs on its devices: rdma_rxe, whose
+# In the guest: a mainline driver on kverbs' core, and ULPs on its devices: rdma_rxe, whose
 # packets cross a pair of network devices. It knows one network namespace only, in which the
 # ends of the pair reach each other by link-local addresses.
 

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: another stranger's driver on kverbs' core: siw, whose devices speak iWARP, by the
+# In the guest: another mainline driver on kverbs' core: siw, whose devices speak iWARP, by the
 # kernel's TCP over a pair of network devices, and are connected by iw_cm. It knows one network
 # namespace only, in which the ends of the pair reach each other by link-local addresses.
 

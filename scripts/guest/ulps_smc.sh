@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: SMC-R of the kernel's own, on kverbs' core or on the kernel's, from one network
-# namespace to another.
+# In the guest: the kernel's own SMC-R, on kverbs' core or on mainline's, from one network namespace
+# to another.
 
 # shellcheck source=ends.sh
 . /bin/ends.sh

@@ -3,7 +3,7 @@
 #
 # In the guest: Debian's unmodified RDMA programs on the software HCA, under the kernel's own
 # ib_core and ib_uverbs, or on kverbs' core, if that is what is there to be tested; what processes
-# can do besides; and processes that mean harm. DOORBELLS: how many of them the latter ring.
+# can do besides; and hostile processes. DOORBELLS: how many of them the latter ring.
 # PROGRAMS=sleep leaves out programs that poll all the time: on a single CPU without preemption,
 # each of the two ends does so until its time is up.
 

@@ -1,9 +1,9 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: commands of processes that mean harm, OPERATIONS of them from SEED, on the
-# software HCA, on either core; and commands whose allocations fail, each in turn, where the
-# kernel can do that. Nothing may be left of either.
+# In the guest: commands of hostile processes, OPERATIONS of them from SEED, on the software HCA,
+# on either core; and commands whose allocations fail, each in turn, where the kernel can do that.
+# Nothing may be left of either.
 
 # shellcheck source=cores.sh
 . /bin/cores.sh

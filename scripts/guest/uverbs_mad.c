@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * uverbs_mad <device> <address> <peer's address> <port> <MADs> <seed>
- *	sends MADs to the GSI of a peer, as a host that means harm: requests of connections to who
+ *	sends MADs to the GSI of a peer, as a hostile host does: requests of connections to who
  *	listens at that port of RDMA_PS_TCP, right ones and others, many times over; answers to
  *	what nobody has asked; classes, versions, transactions and lengths that are wrong; and
  *	noise. Addresses are those of IPv4, the first is the device's. The same seed sends the same.

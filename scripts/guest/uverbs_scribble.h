@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Nonsense, and half-right requests, for what a process has mapped from the device; shared by the
- * programs that mean harm.
+ * hostile programs.
  */
 #ifndef UVERBS_SCRIBBLE_H
 #define UVERBS_SCRIBBLE_H

@@ -78,8 +78,8 @@ check_capture() {
 	check_frames "$share"
 }
 
-# stock_processes <kernel>: unmodified programs, and processes that mean harm, under the kernel's
-# own ib_core. In User Mode Linux, KASAN and lockdep look on.
+# stock_processes <kernel>: unmodified programs, and hostile processes, under the kernel's own
+# ib_core. In User Mode Linux, KASAN and lockdep look on.
 stock_processes() {
 	local need="dummy rdma_ucm rdma_rxe" env append=''
 	need_mainline "$STOCK_NAME"
@@ -118,7 +118,7 @@ stock_mainline() {
 		--kernel "$kernel" --append "$append" --env "OPERATIONS=$operations" --limit $((900 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
 	spawn "RDMA to the memory of a GPU, $STOCK_NAME" check_userspace \
-		"RDMA to the memory of a GPU that there is not, $STOCK_NAME" "gpu-$STOCK_NAME" \
+		"RDMA to the memory of a fake GPU, $STOCK_NAME" "gpu-$STOCK_NAME" \
 		--kernel "$kernel" --limit $((200 * scale)) --modules "$MAINLINE_MODULES" \
 		--env "DMABUFS=$dmabufs" --run "$KV_SCRIPTS/guest/gpu.sh"
 	[ "$kernel" = uml ] || spawn "memory that the HCA does not reach, mainline's core, $STOCK_NAME" \
