@@ -7,7 +7,7 @@
  * power of two, as is the size of each; one stays empty, so that a full ring differs from an
  * empty one.
  *
- * The process can write all of it, at any time, and may be malicious. Therefore:
+ * The process can write all of it, at any time, and may be hostile. Therefore:
  *
  *   - nothing of the header but the position that the process moves is ever read. Number and size
  *     of the entries, and the kernel's own position, are kept in memory of the kernel; the header
