@@ -20,9 +20,9 @@ ABOUT = """\
 What it measures
 
 ulp/bench/p2p_write writes by RDMA from system memory to the memory of another PCI device below the
-same switch, an ivshmem device of QEMU, and to system memory. The emulated HCA has a place on
-the bus there, but it is the processor that copies: what is compared is the work for a message,
-not the speed of a bus. The fastest of several batches counts. Limit: 110 % of system memory's.
+same switch, an ivshmem device of QEMU, and to system memory. The emulated HCA has a PCI parent
+there, but it is the processor that copies: what is compared is the work for a message, not the
+speed of a bus. The fastest of several batches counts. Limit: 110 % of system memory's.
 
 ulp/bench/p2p allocates and frees peer-to-peer memory, while little and while nine tenths of the
 provider's memory are allocated. Limit: 400 instructions for a page and back.

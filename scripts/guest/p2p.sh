@@ -54,7 +54,7 @@ finds_nearest() {
 }
 
 # The peer's CA uses system memory.
-no_place() {
+no_parent() {
 	session_open
 	session_fails 19 setup hca=emu1 peer=emu0 engine="$edu0" && tells step=clients
 	was_refused=$?
@@ -122,5 +122,5 @@ fi
 check "a function that is no provider is refused" \
 	refused_setup 18 engine="$edu0" provider="$hca0"
 check "a function that is no engine is refused" refused_setup 19 engine="$hca0"
-check "a CA without a place on the bus is refused" no_place
+check "a CA without a PCI parent is refused" no_parent
 check "all memory is free again" [ "$(available)" = "$before" ]

@@ -15,30 +15,30 @@
 CONFIG=/sys/kernel/config/kverbs_emu
 
 # An HCA below a PCI function goes with the function, and may come back with it.
-place_goes() {
-	mkdir $CONFIG/placed && echo "$hca0" >$CONFIG/placed/pci &&
-		echo 1 >$CONFIG/placed/enable && [ -e /sys/class/infiniband/placed ] &&
-		! echo >$CONFIG/placed/pci &&
+parent_goes() {
+	mkdir $CONFIG/child && echo "$hca0" >$CONFIG/child/pci &&
+		echo 1 >$CONFIG/child/enable && [ -e /sys/class/infiniband/child ] &&
+		! echo >$CONFIG/child/pci &&
 		echo 1 >"$PCI/devices/$hca0/remove" && is_gone "$PCI/devices/$hca0" &&
-		[ "$(cat $CONFIG/placed/enable)" = 0 ] &&
-		[ ! -e /sys/class/infiniband/placed ] &&
-		! echo 1 >$CONFIG/placed/enable &&
+		[ "$(cat $CONFIG/child/enable)" = 0 ] &&
+		[ ! -e /sys/class/infiniband/child ] &&
+		! echo 1 >$CONFIG/child/enable &&
 		echo 1 >"$PCI/rescan" && soon is_there "$hca0" &&
-		[ "$(cat $CONFIG/placed/pci)" = "$hca0" ] &&
-		echo 1 >$CONFIG/placed/enable && [ -e /sys/class/infiniband/placed ]
+		[ "$(cat $CONFIG/child/pci)" = "$hca0" ] &&
+		echo 1 >$CONFIG/child/enable && [ -e /sys/class/infiniband/child ]
 	done=$?
-	rmdir $CONFIG/placed
+	rmdir $CONFIG/child
 	return $done
 }
 
-# bad_places <text>..
-bad_places() {
-	mkdir $CONFIG/placed || return
+# bad_parents <text>..
+bad_parents() {
+	mkdir $CONFIG/child || return
 	done=0
 	for text in "$@"; do
-		! echo "$text" >$CONFIG/placed/pci || done=1
+		! echo "$text" >$CONFIG/child/pci || done=1
 	done
-	rmdir $CONFIG/placed
+	rmdir $CONFIG/child
 	return $done
 }
 
@@ -50,11 +50,11 @@ provide "${iv0:?}" "${pair0:?}" ${iv1:+"$iv1"}
 export hca0 iv0 pair0 iv1
 set_fault_knobs
 cases p2p_rdma
-check "what is no PCI address is no place" bad_places 1 0000:00 00:00.8 00:20.0 100:00.0 \
+check "what is no PCI address is no parent" bad_parents 1 0000:00 00:00.8 00:20.0 100:00.0 \
 	0000:00:00.0x x0000:00:00.0
-check "an HCA goes with its place on the bus" place_goes "${hca0:?}"
+check "an HCA goes with its PCI parent" parent_goes "${hca0:?}"
 unload kverbs_emu
-check "a place is taken when the module is loaded" \
+check "a PCI parent is named when the module is loaded" \
 	load kverbs_emu devices=2 pci="$hca0"
 check "the first device is there" [ -e "$PCI/devices/$hca0/kverbs_emu"*/infiniband/emu0 ]
 check "the second is elsewhere" [ ! -e "$PCI/devices/$hca0/kverbs_emu"*/infiniband/emu1 ]

@@ -3,7 +3,7 @@
 #
 # In the guest, on a machine of scripts/p2p-machine with QEMU's monitor and a disk: NVMe target
 # copy offload. The kernel's own target, on kverbs' core, exports an NVMe drive whose memory
-# buffer the data go through: the emulated HCA, which has a place beside the drive, moves them
+# buffer the data go through: the emulated HCA, whose PCI parent is beside the drive, moves them
 # from there to the host and back, the drive from there to its medium and back.
 #
 # Who counts: the map of p2pdma, what was mapped for the HCA; the HCA, all that it sent and
@@ -151,7 +151,7 @@ all_was_mapped() {
 }
 
 # What the counters say when the data go through memory of the system: the target does not ask for
-# the drive's if its HCA has no place on the bus.
+# the drive's if its HCA has no PCI parent.
 none_was_mapped() {
 	echo 0 >$CONFIG/emu1/enable && echo >$CONFIG/emu1/pci && echo 1 >$CONFIG/emu1/enable && exported &&
 		written_and_read && hca_moved_data && [ "$(mapped_of "$nvme0")" = 0 ] &&
@@ -223,7 +223,7 @@ check "the drive goes under traffic" drive_goes
 check "it comes back, and is exported again" drive_comes_back
 check "the target's device goes under traffic, and leaves no memory allocated" hca_goes
 check "a provider that the user names is taken" through_another
-check "without a place on the bus, no byte goes through this memory" none_was_mapped
+check "without a PCI parent, no byte goes through this memory" none_was_mapped
 unload nvme-rdma nvmet-rdma
 check "the devices go" remove_devices
 unload_all
