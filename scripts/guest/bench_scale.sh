@@ -8,7 +8,7 @@
 #   RUNS      runs, separated by colons: queue pairs,CQs,CPUs
 #   MESSAGES  messages of each CPU
 
-SCALE=$DEBUGFS/kverbs_scale
+RESULT=$DEBUGFS/kverbs_scale/result
 
 load kverbs && load kverbs_emu devices=1 && load kverbs_scale || exit 1
 unload kverbs_scale
@@ -17,7 +17,7 @@ for each in $(echo "$RUNS:$RUNS" | tr : ' '); do
 	# shellcheck disable=SC2046
 	set -- $(echo "$each" | tr , ' ')
 	load kverbs_scale qps="$1" cqs="$2" cpus="$3" messages="$MESSAGES" || exit 1
-	result "row: mode=scale $(cat "$SCALE/result")"
+	result "row: mode=scale $(cat "$RESULT")"
 	result "progress: $1 queue pairs, $2 CQs, $3 CPUs"
 	unload kverbs_scale
 done

@@ -7,7 +7,7 @@
 #   QPS      number of queue pairs; compared with a tenth as many
 #   DEVICES  number of devices; compared with a quarter as many
 
-SCALE=$DEBUGFS/kverbs_scale
+RESULT=$DEBUGFS/kverbs_scale/result
 QPS=${QPS:-2000}
 DEVICES=${DEVICES:-200}
 CLIENTS=16
@@ -38,7 +38,7 @@ linear() {
 qps() {
 	bytes=0 create_ns=0 connect_ns=0 destroy_ns=0 only_ns=0 random_ns=0
 	load kverbs_scale qps="$1" || return
-	line=$(cat "$SCALE/result")
+	line=$(cat "$RESULT")
 	unload kverbs_scale
 	result "progress: $line"
 	for pair in $line; do
@@ -69,7 +69,7 @@ check_qps() {
 devices() {
 	load kverbs_scale clients="$2" || return
 	made=$(emudevs make "$1") || fail "$1 devices: not made"
-	grep -q "devices=$1\$" "$SCALE/result" || fail "$1 devices: $(cat "$SCALE/result")"
+	grep -q "devices=$1\$" "$RESULT" || fail "$1 devices: $(cat "$RESULT")"
 	dropped=$(emudevs drop "$1") || fail "$1 devices: not dropped"
 	unload kverbs_scale
 	make_ns=$((${made% *} / $1)) drop_ns=$((${dropped% *} / $1))
