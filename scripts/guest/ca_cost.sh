@@ -20,8 +20,7 @@ import() {
 bytes=0 query_ns=0 copy_ns=0 leading_ns=0 port_ns=0 full_ns=0 loop_ns=0
 
 load kverbs && load kverbs_emu devices=1 ports=2 && load kverbs_cabench || exit 1
-# Let work left from booting or loading finish.
-sleep 2
+wait_idle || exit 1
 
 if line=$(ca_cost emu0) && import "$line" && [ "$copy_ns" -gt 0 ]; then
 	ratio=$((query_ns * 100 / copy_ns))

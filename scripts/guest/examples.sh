@@ -10,17 +10,14 @@ said() {
 	[ "$(dmesg | grep -c "$1")" -eq "$2" ] || fail "not $2 times in the log: $1"
 }
 
+# in_log <what>
+in_log() {
+	dmesg | grep -q "$1"
+}
+
 # soon_said <what>: waits a short time for it in the kernel log.
 soon_said() {
-	tries=100
-	until dmesg | grep -q "$1"; do
-		tries=$((tries - 1))
-		[ $tries -gt 0 ] || {
-			fail "not in the log: $1"
-			return 1
-		}
-		usleep 100000
-	done
+	retry 200 in_log "$1" || fail "not in the log: $1"
 }
 
 # example <module> <what it says on each device>

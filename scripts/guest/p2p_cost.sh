@@ -11,8 +11,7 @@ MAX_PAGE=${MAX_PAGE:-400}
 
 load kverbs_p2pdma && load kverbs_bar_mem && load kverbs_p2pbench || exit 1
 provide "${iv0:?}"
-# Let work left from booting or loading finish.
-sleep 2
+wait_idle || exit 1
 
 cat "$DEBUGFS/kverbs_p2pbench/cost" >/cost || fail "kverbs_p2pbench: no result"
 pages=0

@@ -21,8 +21,7 @@ near() {
 load kverbs_bar_mem || exit 1
 provide "${iv0:?}"
 load kverbs && load kverbs_emu devices=1 pci="${hca0:?}" && load kverbs_p2pwrite || exit 1
-# Let work left from booting or loading finish.
-sleep 2
+wait_idle || exit 1
 
 cat "$DEBUGFS/kverbs_p2pwrite/cost" >/cost || fail "kverbs_p2pwrite: no result"
 lines=0

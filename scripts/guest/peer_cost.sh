@@ -66,8 +66,7 @@ check_size() {
 }
 
 load kverbs && load kverbs_emu devices=1 && load kverbs_peerbench || exit 1
-# Let work left from booting or loading finish.
-sleep 2
+wait_idle || exit 1
 measure "$FEW" /few || fail "$FEW regions: no result"
 measure "$MANY" /many || fail "$MANY regions: no result"
 check_size "64 KiB" 65536 || fail "64 KiB: no figures"
