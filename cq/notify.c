@@ -100,13 +100,36 @@ static void ib_notify_end(struct ib_notify *notify)
 		wake_up_var(&notify->state);
 }
 
+/* Calls an object's handler, if it has one, for each event that is due. */
+static void ib_notify_call(struct ib_event *event, int due,
+			   void (*handler)(struct ib_event *event, void *context), void *context)
+{
+	unsigned long events = IB_NOTIFY_EVENTS(due);
+	int bit;
+
+	if (!handler)
+		return;
+	for_each_set_bit(bit, &events, BITS_PER_LONG) {
+		event->event = bit;
+		handler(event, context);
+	}
+}
+
+/* For CQs without an event handler, such as those of ib_alloc_cq(). */
+static void ib_notify_log_cq_event(struct ib_event *event, void *context)
+{
+	struct ib_cq *cq = event->element.cq;
+
+	ibdev_err(cq->device, "%s: CQ %u (%d entries) failed: %s\n", cq->res.kern_name, cq->res.id,
+		  cq->cqe, ib_event_msg(event->event));
+}
+
 static void ib_notify_cq_work(struct irq_work *work)
 {
 	struct ib_cq *cq = container_of(work, struct ib_cq, notify.work);
-	unsigned long events;
-	int due, bit;
+	struct ib_event event = { .device = cq->device, .element.cq = cq };
+	int due = ib_notify_begin(&cq->notify);
 
-	due = ib_notify_begin(&cq->notify);
 	if (!due)
 		return;
 	if (due & IB_NOTIFY_COMP) {
@@ -115,68 +138,33 @@ static void ib_notify_cq_work(struct irq_work *work)
 		else if (cq->comp_handler)
 			cq->comp_handler(cq, cq->cq_context);
 	}
-	events = IB_NOTIFY_EVENTS(due);
-	if (events)
+	if (IB_NOTIFY_EVENTS(due))
 		ib_cq_wake_waiters_done(cq);
-	for_each_set_bit(bit, &events, BITS_PER_LONG) {
-		struct ib_event event = {
-			.device = cq->device,
-			.element.cq = cq,
-			.event = bit,
-		};
-
-		if (cq->event_handler)
-			cq->event_handler(&event, cq->cq_context);
-		else
-			ibdev_err(cq->device, "%s: CQ %u (%d entries) failed: %s\n",
-				  cq->res.kern_name, cq->res.id, cq->cqe, ib_event_msg(bit));
-	}
+	ib_notify_call(&event, due, cq->event_handler ?: ib_notify_log_cq_event, cq->cq_context);
 	ib_notify_end(&cq->notify);
 }
 
 static void ib_notify_qp_work(struct irq_work *work)
 {
 	struct ib_qp *qp = container_of(work, struct ib_qp, notify.work);
-	unsigned long events;
-	int due, bit;
+	struct ib_event event = { .device = qp->device, .element.qp = qp };
+	int due = ib_notify_begin(&qp->notify);
 
-	due = ib_notify_begin(&qp->notify);
 	if (!due)
 		return;
-	events = IB_NOTIFY_EVENTS(due);
-	for_each_set_bit(bit, &events, BITS_PER_LONG) {
-		struct ib_event event = {
-			.device = qp->device,
-			.element.qp = qp,
-			.event = bit,
-		};
-
-		if (qp->event_handler)
-			qp->event_handler(&event, qp->qp_context);
-	}
+	ib_notify_call(&event, due, qp->event_handler, qp->qp_context);
 	ib_notify_end(&qp->notify);
 }
 
 static void ib_notify_srq_work(struct irq_work *work)
 {
 	struct ib_srq *srq = container_of(work, struct ib_srq, notify.work);
-	unsigned long events;
-	int due, bit;
+	struct ib_event event = { .device = srq->device, .element.srq = srq };
+	int due = ib_notify_begin(&srq->notify);
 
-	due = ib_notify_begin(&srq->notify);
 	if (!due)
 		return;
-	events = IB_NOTIFY_EVENTS(due);
-	for_each_set_bit(bit, &events, BITS_PER_LONG) {
-		struct ib_event event = {
-			.device = srq->device,
-			.element.srq = srq,
-			.event = bit,
-		};
-
-		if (srq->event_handler)
-			srq->event_handler(&event, srq->srq_context);
-	}
+	ib_notify_call(&event, due, srq->event_handler, srq->srq_context);
 	ib_notify_end(&srq->notify);
 }
 
