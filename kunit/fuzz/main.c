@@ -248,6 +248,7 @@ static struct x_run *new_run(struct kunit *test, u64 count, u32 threads, enum x_
 	u32 i;
 
 	kvt_defer(test, free_run, run);
+	KUNIT_ASSERT_LT(test, lie, X_LIES);
 	run->threads = clamp_t(u32, threads, 1, X_MAX_THREADS);
 	run->quota = max_t(u64, div_u64(count, run->threads), 1);
 	run->lie = lie;
