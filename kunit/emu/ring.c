@@ -366,7 +366,6 @@ struct stress {
 	u64 count;
 	u64 total;
 	u64 posted[2 * POSTERS];
-	u64 refused_empty;
 	u64 bad;
 	int stop;
 };

@@ -90,7 +90,6 @@ enum peer_state {
 	PEER_UNMAPPED,
 	PEER_FREED,
 	PEER_RELEASED,
-	PEER_STATES,
 };
 
 /* A range of a client's memory that the core has acquired. */

@@ -21,7 +21,6 @@
 #define MAX_FIDS	64
 
 #define HEADER		7	/* size, type, tag */
-#define QID_BYTES	13
 #define READ_HEADER	(HEADER + 4)
 #define WRITE_HEADER	(HEADER + 16)
 

@@ -92,9 +92,7 @@ long peer_set(const struct ca *ca, const char *name, const void *data);
 
 /* values of enum ib_wc_status that are of interest here */
 enum {
-	WC_SUCCESS	= 0,
 	WC_LOC_PROT_ERR	= 4,
-	WC_FLUSHED	= 5,
 	WC_REM_ACCESS_ERR = 10,
 	WC_REM_OP_ERR	= 11,
 };
