@@ -233,6 +233,7 @@ static bool window_keys(struct pair *p)
 	NEED(unbinds(p, second + 2) && binds(p, mw, 0xbd, IBV_ACCESS_REMOTE_WRITE));
 	NEED(writes(p, second + 3, IBV_WC_SUCCESS) && writes(p, first, IBV_WC_REM_ACCESS_ERR));
 	/* A key of the past does not name the window any more. */
+	NEED(!to_state(p->qp[0], IBV_QPS_RESET) && !to_state(p->qp[1], IBV_QPS_RESET));
 	NEED(!connect_pair(p) && unbinds(p, second + 3));
 	NEED(bind_ends(p, mw, 0xbe, IBV_ACCESS_REMOTE_WRITE, IBV_WC_MW_BIND_ERR));
 	NEED(!ibv_dealloc_mw(mw));
