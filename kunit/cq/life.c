@@ -35,7 +35,7 @@ struct gust {
 /* Completions from hard interrupt. */
 struct storm {
 	struct mock *m;			/* the device */
-	spinlock_t lock;	/* guards @cq; held while a CQ is notified, as a driver would */
+	raw_spinlock_t lock;	/* guards @cq; held while a CQ is notified, as a driver would */
 	struct ib_cq *cq[STORM_CQS];	/* CQs that the device still notifies */
 	struct gust gust[STORM_CQS];	/* the CQs, as the case sees them */
 	struct hrtimer timer;		/* hard interrupt that pushes completions */
@@ -65,7 +65,7 @@ static enum hrtimer_restart storm_timer(struct hrtimer *timer)
 	unsigned long flags;
 	int i, n;
 
-	spin_lock_irqsave(&s->lock, flags);
+	raw_spin_lock_irqsave(&s->lock, flags);
 	for (i = 0; i < STORM_CQS; i++) {
 		if (!s->cq[i])
 			continue;
@@ -74,7 +74,7 @@ static enum hrtimer_restart storm_timer(struct hrtimer *timer)
 			mock_cq_push(s->cq[i], &wc, false);
 		ib_cq_notify(s->cq[i]);
 	}
-	spin_unlock_irqrestore(&s->lock, flags);
+	raw_spin_unlock_irqrestore(&s->lock, flags);
 	if (READ_ONCE(s->stop))
 		return HRTIMER_NORESTART;
 	hrtimer_forward_now(timer, storm_period());
@@ -87,11 +87,11 @@ static void storm_forget(struct ib_cq *cq, void *arg)
 	unsigned long flags;
 	int i;
 
-	spin_lock_irqsave(&s->lock, flags);
+	raw_spin_lock_irqsave(&s->lock, flags);
 	for (i = 0; i < STORM_CQS; i++)
 		if (s->cq[i] == cq)
 			s->cq[i] = NULL;
-	spin_unlock_irqrestore(&s->lock, flags);
+	raw_spin_unlock_irqrestore(&s->lock, flags);
 }
 
 static void storm_free(struct storm *s, int i)
@@ -118,9 +118,9 @@ static void storm_fill(struct kunit *test, struct storm *s, enum ib_poll_context
 		mock_cq_on_destroy(cq, storm_forget, s);
 		WRITE_ONCE(s->gust[i].gone, false);
 		s->gust[i].cq = cq;
-		spin_lock_irq(&s->lock);
+		raw_spin_lock_irq(&s->lock);
 		s->cq[i] = cq;
-		spin_unlock_irq(&s->lock);
+		raw_spin_unlock_irq(&s->lock);
 	}
 }
 
@@ -141,7 +141,7 @@ static struct storm *storm_new(struct kunit *test)
 	struct storm *s = kvt_zalloc(test, sizeof(*s));
 
 	s->m = mock_up(test, "kvtm_a");
-	spin_lock_init(&s->lock);
+	raw_spin_lock_init(&s->lock);
 	hrtimer_init(&s->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	s->timer.function = storm_timer;
 	kvt_defer(test, storm_end, s);

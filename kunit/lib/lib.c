@@ -43,7 +43,7 @@ struct kvt_trace *kvt_trace_new(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_zalloc(test, sizeof(*tr));
 
-	spin_lock_init(&tr->lock);
+	raw_spin_lock_init(&tr->lock);
 	return tr;
 }
 EXPORT_SYMBOL_GPL(kvt_trace_new);
@@ -56,10 +56,10 @@ void kvt_trace_reset(struct kvt_trace *tr)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&tr->lock, flags);
+	raw_spin_lock_irqsave(&tr->lock, flags);
 	tr->len = 0;
 	tr->buf[0] = '\0';
-	spin_unlock_irqrestore(&tr->lock, flags);
+	raw_spin_unlock_irqrestore(&tr->lock, flags);
 }
 EXPORT_SYMBOL_GPL(kvt_trace_reset);
 
@@ -77,12 +77,12 @@ void kvt_trace_add(struct kvt_trace *tr, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	spin_lock_irqsave(&tr->lock, flags);
+	raw_spin_lock_irqsave(&tr->lock, flags);
 	if (tr->len)
 		tr->len += scnprintf(tr->buf + tr->len,
 				     sizeof(tr->buf) - tr->len, " ");
 	tr->len += vscnprintf(tr->buf + tr->len, sizeof(tr->buf) - tr->len, fmt, args);
-	spin_unlock_irqrestore(&tr->lock, flags);
+	raw_spin_unlock_irqrestore(&tr->lock, flags);
 	va_end(args);
 }
 EXPORT_SYMBOL_GPL(kvt_trace_add);

@@ -72,7 +72,7 @@ kunit_test_suite(suite##_suite)
 
 /* Words in the order in which they were added. */
 struct kvt_trace {
-	spinlock_t lock;		/* taken with interrupts off, so that any context may add */
+	raw_spinlock_t lock;		/* taken with interrupts off, so that any context may add */
 	size_t len;			/* bytes used in @buf */
 	char buf[KVT_TRACE_LEN];	/* the words, a space between two */
 };

@@ -36,7 +36,7 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 ar
 	unsigned long flags;
 	int ret = 0;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	if (m->ncalls < MOCK_LOG) {
 		struct mock_call *call = &m->calls[m->ncalls++];
 
@@ -55,7 +55,7 @@ int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 ar
 				m->fail[op].ret = 0;
 		}
 	}
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 	if (READ_ONCE(m->held) == op)
 		kvt_gate_sleep(&m->hold);
 	return ret;
@@ -71,11 +71,11 @@ void mock_fail(struct mock *m, enum mock_op op, int ret)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	m->fail[op].ret = ret;
 	m->fail[op].after = 0;
 	m->fail[op].once = false;
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 }
 EXPORT_SYMBOL_GPL(mock_fail);
 
@@ -90,11 +90,11 @@ void mock_fail_nth(struct mock *m, enum mock_op op, unsigned int n, int ret)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	m->fail[op].ret = ret;
 	m->fail[op].after = n - 1;
 	m->fail[op].once = true;
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 }
 EXPORT_SYMBOL_GPL(mock_fail_nth);
 
@@ -106,9 +106,9 @@ void mock_fail_none(struct mock *m)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	memset(m->fail, 0, sizeof(m->fail));
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 }
 EXPORT_SYMBOL_GPL(mock_fail_none);
 
@@ -143,10 +143,10 @@ void mock_log_reset(struct mock *m)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	m->ncalls = 0;
 	memset(m->count, 0, sizeof(m->count));
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 }
 EXPORT_SYMBOL_GPL(mock_log_reset);
 
@@ -177,11 +177,11 @@ int mock_log_find(struct mock *m, enum mock_op op, unsigned int from)
 	int found = -1;
 	unsigned int i;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	for (i = from; i < m->ncalls && found < 0; i++)
 		if (m->calls[i].op == op)
 			found = i;
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 	return found;
 }
 EXPORT_SYMBOL_GPL(mock_log_find);
@@ -200,14 +200,14 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 	bool found = false;
 	unsigned int i;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	for (i = m->ncalls; i && !found; i--) {
 		if (m->calls[i - 1].op == op) {
 			*call = m->calls[i - 1];
 			found = true;
 		}
 	}
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 	return found;
 }
 EXPORT_SYMBOL_GPL(mock_last);
@@ -330,9 +330,9 @@ static int mock_query_port(struct ib_device *ibdev, u32 port, struct ib_port_att
 		return ret;
 	if (m->is_switch ? port : port < 1 || port > m->nports)
 		return -EINVAL;
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	*attr = m->port[port].attr;
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 	return 0;
 }
 
@@ -543,7 +543,7 @@ struct mock *mock_new(struct kunit *test)
 	struct mock *m = kvt_zalloc(test, sizeof(*m));
 	u32 port;
 
-	spin_lock_init(&m->lock);
+	raw_spin_lock_init(&m->lock);
 	m->held = MOCK_OP_NR;
 	kvt_gate_init(&m->hold);
 	atomic_set(&m->next_key, 0x100);

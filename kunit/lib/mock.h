@@ -182,7 +182,7 @@ struct mock {
 	atomic_t live[MOCK_OBJ_NR];
 	atomic_t next_key;
 
-	spinlock_t lock;
+	raw_spinlock_t lock;
 	struct {
 		int ret;
 		unsigned int after;

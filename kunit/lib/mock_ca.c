@@ -27,7 +27,7 @@ static void remember_opening(struct mock *m, const struct ib_ca *ca, const void 
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	m->opened = (struct mock_opening) {
 		.handle = ca->handle,
 		.user = ca->user,
@@ -36,7 +36,7 @@ static void remember_opening(struct mock *m, const struct ib_ca *ca, const void 
 	};
 	if (vendor)
 		memcpy(m->opened.head, vendor, min_t(size_t, len, MOCK_VENDOR));
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 }
 
 static int mock_open_ca(struct ib_ca *ca, const void *vendor, size_t len)

@@ -15,7 +15,7 @@
 
 struct mock_cq {
 	struct ib_cq ibcq;
-	spinlock_t lock;
+	raw_spinlock_t lock;
 	struct ib_wc *ring;
 	u32 size;
 	u32 head;
@@ -43,11 +43,11 @@ static bool mock_cq_take_late(struct mock_cq *cq, struct ib_wc *wc)
 	unsigned long flags;
 	bool any;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	any = cq->late_head != cq->late_tail;
 	if (any)
 		*wc = cq->late[cq->late_tail++ % MOCK_LATE];
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 	return any;
 }
 
@@ -67,10 +67,10 @@ void mock_cq_push_late(struct ib_cq *ibcq, const struct ib_wc *wc, u64 ns)
 	struct mock_cq *cq = to_mcq(ibcq);
 	unsigned long flags;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	if (!WARN_ON_ONCE(cq->late_head - cq->late_tail == MOCK_LATE))
 		cq->late[cq->late_head++ % MOCK_LATE] = *wc;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 	hrtimer_start(&cq->late_timer, ns_to_ktime(ns), HRTIMER_MODE_REL_HARD);
 }
 
@@ -89,7 +89,7 @@ static int mock_create_cq(struct ib_cq *ibcq,
 	cq->ring = kcalloc(attr->cqe, sizeof(*cq->ring), GFP_KERNEL);
 	if (!cq->ring)
 		return -ENOMEM;
-	spin_lock_init(&cq->lock);
+	raw_spin_lock_init(&cq->lock);
 	hrtimer_init(&cq->late_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	cq->late_timer.function = mock_cq_late;
 	cq->size = attr->cqe;
@@ -137,12 +137,12 @@ static int mock_poll_cq(struct ib_cq *ibcq, int num, struct ib_wc *wc)
 
 	if (ret)
 		return ret;
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	while (n < num && cq->tail != cq->head)
 		wc[n++] = cq->ring[cq->tail++ % cq->size];
 	cq->counts.polls++;
 	cq->counts.empty += !n;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }
 
@@ -157,7 +157,7 @@ static int mock_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	/* Lets the case act between the last poll and the arming. */
 	if (cq->on_arm)
 		cq->on_arm(ibcq, cq->on_arm_arg);
-	spin_lock_irqsave(&cq->lock, irqflags);
+	raw_spin_lock_irqsave(&cq->lock, irqflags);
 	cq->solicited_only = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	cq->counts.again += cq->armed;
 	cq->counts.arms++;
@@ -165,7 +165,7 @@ static int mock_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	cq->counts.missed += ret;
 	/* Completions that are reported as missed cause no notification as well. */
 	cq->armed = !ret;
-	spin_unlock_irqrestore(&cq->lock, irqflags);
+	raw_spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
 }
 
@@ -175,7 +175,7 @@ static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc, bool solicit
 	unsigned long flags;
 	bool room;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	room = cq->head - cq->tail < cq->size;
 	if (room) {
 		cq->ring[cq->head++ % cq->size] = *wc;
@@ -185,7 +185,7 @@ static bool mock_cq_add(struct mock_cq *cq, const struct ib_wc *wc, bool solicit
 			cq->armed = false;
 		cq->counts.fired += fire;
 	}
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 	if (fire)
 		ib_cq_notify(&cq->ibcq);
 	return room;
@@ -231,9 +231,9 @@ unsigned int mock_cq_pending(struct ib_cq *ibcq)
 	unsigned long flags;
 	unsigned int n;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	n = cq->head - cq->tail;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 	return n;
 }
 EXPORT_SYMBOL_GPL(mock_cq_pending);
@@ -286,9 +286,9 @@ void mock_cq_count(struct ib_cq *ibcq, struct mock_cq_counts *counts)
 	struct mock_cq *cq = to_mcq(ibcq);
 	unsigned long flags;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	*counts = cq->counts;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 }
 EXPORT_SYMBOL_GPL(mock_cq_count);
 
@@ -299,12 +299,12 @@ void mock_cq_purge(struct ib_cq *ibcq, const struct ib_qp *qp)
 	unsigned long flags;
 	u32 from, to;
 
-	spin_lock_irqsave(&cq->lock, flags);
+	raw_spin_lock_irqsave(&cq->lock, flags);
 	for (from = to = cq->tail; from != cq->head; from++)
 		if (cq->ring[from % cq->size].qp != qp)
 			cq->ring[to++ % cq->size] = cq->ring[from % cq->size];
 	cq->head = to;
-	spin_unlock_irqrestore(&cq->lock, flags);
+	raw_spin_unlock_irqrestore(&cq->lock, flags);
 }
 
 void mock_cq_methods(struct ib_device_ops *ops)

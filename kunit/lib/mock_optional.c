@@ -92,10 +92,10 @@ static int mock_modify_port(struct ib_device *ibdev, u32 port, int mask,
 
 	if (ret)
 		return ret;
-	spin_lock_irqsave(&m->lock, flags);
+	raw_spin_lock_irqsave(&m->lock, flags);
 	m->port[port].attr.port_cap_flags |= change->set_port_cap_mask;
 	m->port[port].attr.port_cap_flags &= ~change->clr_port_cap_mask;
-	spin_unlock_irqrestore(&m->lock, flags);
+	raw_spin_unlock_irqrestore(&m->lock, flags);
 	return 0;
 }
 

@@ -228,9 +228,9 @@ static bool has_word(struct scene *s, const char *word)
 {
 	bool has;
 
-	spin_lock_irq(&s->tr->lock);
+	raw_spin_lock_irq(&s->tr->lock);
 	has = strstr(s->tr->buf, word);
-	spin_unlock_irq(&s->tr->lock);
+	raw_spin_unlock_irq(&s->tr->lock);
 	return has;
 }
 
