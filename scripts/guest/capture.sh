@@ -62,6 +62,19 @@ has_much() {
 	[ "$(stat -c %s /tmp/busy.pcapng)" -gt 10000000 ]
 }
 
+has_sent() {
+	[ "$(cat /sys/class/infiniband/emu0/ports/1/hw_counters/port_xmit_packets)" -gt "$1" ]
+}
+
+# More messages than the buffer has records are sent while nobody reads them.
+falls_behind() {
+	read -r sent </sys/class/infiniband/emu0/ports/1/hw_counters/port_xmit_packets
+	kill -STOP $1 && retry 400 is_stopped $1 && retry 400 has_sent $((sent + 1000))
+	behind=$?
+	kill -CONT $1
+	return $behind
+}
+
 # There are always messages, more than can be written, and yet a signal ends it.
 ends_under_traffic() {
 	set -- timeout 200 ibv_rc_pingpong -d emu0 -n 1000000 -s 65536 -m 256
@@ -72,7 +85,7 @@ ends_under_traffic() {
 	client=$!
 	kverbs capture emu0 -w /tmp/busy.pcapng --snaplen 65536 2>/tmp/said &
 	capture=$!
-	retry 400 has_much
+	retry 400 has_much && falls_behind $capture
 	busy=$?
 	kill -INT $capture
 	wait $capture && [ $busy -eq 0 ] && kill $client && kill $server &&
