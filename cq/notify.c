@@ -101,17 +101,19 @@ static void ib_notify_end(struct ib_notify *notify)
 }
 
 /* Calls an object's handler, if it has one, for each event that is due. */
-static void ib_notify_call(struct ib_event *event, int due,
+static void ib_notify_call(const struct ib_event *event, int due,
 			   void (*handler)(struct ib_event *event, void *context), void *context)
 {
 	unsigned long events = IB_NOTIFY_EVENTS(due);
+	struct ib_event one;
 	int bit;
 
 	if (!handler)
 		return;
 	for_each_set_bit(bit, &events, BITS_PER_LONG) {
-		event->event = bit;
-		handler(event, context);
+		one = *event;
+		one.event = bit;
+		handler(&one, context);
 	}
 }
 
