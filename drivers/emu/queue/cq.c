@@ -622,15 +622,18 @@ static u32 emu_cq_left(struct emu_cq *cq)
 	return max((s32)(heads - tails), 0);
 }
 
-/* Puts a new ring in the place of the one that producers write into. Returns 0 or -EINVAL. */
-static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring)
+/*
+ * Puts a new ring in the place of the one that producers write into. Returns 0, or -EINVAL if there
+ * are more entries than the @cqe that were asked for.
+ */
+static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring, u32 cqe)
 {
 	struct emu_cq_ring *old = cq->in;
 
 	lockdep_assert_held(&cq->resize_lock);
 	emu_cq_advance(cq);
 	emu_cq_reclaim(cq, READ_ONCE(cq->out));
-	if (emu_cq_left(cq) > ring->mask + 1)
+	if (emu_cq_left(cq) > cqe)
 		return -EINVAL;
 	/* release: pair E */
 	smp_store_release(&old->next, ring);
@@ -678,7 +681,7 @@ int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata)
 	if (!ring)
 		return -ENOMEM;
 	mutex_lock(&cq->resize_lock);
-	err = emu_cq_replace(cq, ring);
+	err = emu_cq_replace(cq, ring, cqe);
 	if (err)
 		emu_cq_ring_free(ring);
 	else
