@@ -139,12 +139,13 @@ static void lost_message_is_sent_again(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, before + 1, rig_counter(test, &r->a, "ack_timeout_err"));
 }
 
-/* All attempts are lost: the retries end. */
+/* All attempts are lost, one more than retry_cnt says; there is no other. */
 static void nothing_arrives(struct kunit *test)
 {
 	struct rig *r = rules_rig(test);
 
-	KUNIT_ASSERT_EQ(test, 0, rule("drop"));
+	KUNIT_ASSERT_EQ(test, 7, r->retry_cnt);
+	KUNIT_ASSERT_EQ(test, 0, rule("count=8 drop"));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 1, 0, 8));
 	send_as(test, r, 1, IB_WC_RETRY_EXC_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));

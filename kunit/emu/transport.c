@@ -356,30 +356,46 @@ static void time_of_the_transport_is_waited_for(struct kunit *test)
 	KVT_EXPECT_TRACE(test, wire.tr, "send leave send(runner) leave");
 }
 
-static void wire_expect_given_up(struct kunit *test, enum ib_wc_status status)
+static void wire_expect_given_up(struct kunit *test, enum ib_wc_status status, const char *trace)
 {
 	/* The owner has more to do after it has left: waits for its end. */
 	mutex_lock(&wire.qp->lock);
 	emu_qp_freeze(wire.qp);
-	KVT_EXPECT_TRACE(test, wire.tr, "send leave send(runner) leave completed flush");
+	KVT_EXPECT_TRACE(test, wire.tr, trace);
 	KUNIT_EXPECT_EQ(test, wire.status, status);
 	emu_qp_thaw(wire.qp);
 	mutex_unlock(&wire.qp->lock);
 }
 
+/* The last attempt has its time, too; nothing is asked for after that. */
+static void wire_expect_unanswered(struct kunit *test)
+{
+	KUNIT_ASSERT_TRUE(test, kvt_until(READ_ONCE(wire.status) == IB_WC_RETRY_EXC_ERR));
+	wire_expect_given_up(test, IB_WC_RETRY_EXC_ERR,
+			     "send leave send(runner) leave completed leave flush");
+}
+
 static void receiver_that_is_never_ready_ends_it(struct kunit *test)
 {
 	wire_post_twice_asked(test, EMU_RNR, EMU_RNR);
-	wire_expect_given_up(test, IB_WC_RNR_RETRY_EXC_ERR);
+	wire_expect_given_up(test, IB_WC_RNR_RETRY_EXC_ERR,
+			     "send leave send(runner) leave completed flush");
+}
+
+/* What a responder that is not ready says is an answer: the retries begin anew. */
+static void answer_restores_the_retries(struct kunit *test)
+{
+	wire.qp->attr.retry_cnt = 0;
+	emu_qp_reset_retries(wire.qp);
+	wire.qp->retries = -1;
+	wire_post_twice_asked(test, EMU_RNR, EMU_NO_RESPONSE);
+	wire_expect_unanswered(test);
 }
 
 static void peer_that_never_answers_ends_it(struct kunit *test)
 {
-	/* The only attempt, too, has its time; then it is looked once more. */
-	wire.qp->attr.retry_cnt = 0;
-	emu_qp_reset_retries(wire.qp);
 	wire_post_twice_asked(test, EMU_NO_RESPONSE, EMU_NO_RESPONSE);
-	wire_expect_given_up(test, IB_WC_RETRY_EXC_ERR);
+	wire_expect_unanswered(test);
 }
 
 static int wire_suite_init(struct kunit_suite *suite)
@@ -400,6 +416,7 @@ static struct kunit_case emu_transport_cases[] = {
 	KUNIT_CASE(runner_goes_on_if_asked_to),
 	KUNIT_CASE(time_of_the_transport_is_waited_for),
 	KUNIT_CASE(receiver_that_is_never_ready_ends_it),
+	KUNIT_CASE(answer_restores_the_retries),
 	KUNIT_CASE(peer_that_never_answers_ends_it),
 	{}
 };

@@ -57,18 +57,15 @@ static enum emu_service emu_wait_receive(struct emu_exec *ex, struct emu_swqe *w
 		emu_count(qp->port, EMU_CNT_RNR_EXCEEDED, 1);
 		return emu_give_up(ex, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
 	}
+	/* That is an answer. */
+	qp->retries = qp->attr.retry_cnt;
 	return emu_retry_after(ex, delay_ns);
 }
 
-static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static enum emu_service emu_wait_peer(struct emu_exec *ex)
 {
 	struct emu_qp *qp = ex->qp;
 
-	/* The last of its attempts, too, has had its time. */
-	if (qp->retries < 0) {
-		emu_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
-		return emu_give_up(ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
-	}
 	emu_count(qp->port, EMU_CNT_TIMEOUT, 1);
 	/*
 	 * A timeout of 0 means none: the owner checks now and then whether the peer
@@ -76,6 +73,7 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex, struct emu_swqe *wqe,
 	 */
 	if (!qp->attr.timeout)
 		return emu_retry_after(ex, EMU_PROBE_NS);
+	/* The last attempt has its time, too: see emu_end_unanswered(). */
 	qp->retries--;
 	return emu_retry_after(ex, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
 }
@@ -193,7 +191,7 @@ static enum emu_service emu_service_sends(struct emu_qp *qp, s64 *budget, bool m
 		service = emu_wait_receive(&ex, wqe, pos);
 		break;
 	case EMU_NO_RESPONSE:
-		service = emu_wait_peer(&ex, wqe, pos);
+		service = emu_wait_peer(&ex);
 		break;
 	case EMU_DELAYED:
 		service = emu_retry_after(&ex, ex.delay_ns);
@@ -224,11 +222,30 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 	return *budget ? EMU_IDLE : EMU_MOVED;
 }
 
+/*
+ * The time of the last attempt is over: the oldest entry ends. The caller is a runner; what else
+ * wakes a queue pair that waits has changed its state, or its retries.
+ */
+static noinline void emu_end_unanswered(struct emu_qp *qp)
+{
+	struct emu_exec ex = { .qp = qp };
+	struct emu_swqe *wqe;
+	u32 pos;
+
+	wqe = emu_may_execute(qp) ? emu_ring_peek(&qp->sq, &pos) : NULL;
+	if (!wqe)
+		return;
+	emu_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
+	emu_fail_local(&ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
+}
+
 /* See emu_serve_fn. */
 void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
 {
 	unsigned int looks = 0;
 
+	if (may_sleep && unlikely(qp->retries < 0))
+		emu_end_unanswered(qp);
 	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp)) {
 		/* Posters that keep ringing without need must not keep us here. */
 		if (unlikely(++looks > EMU_MAX_LOOKS)) {
