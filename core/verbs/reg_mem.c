@@ -329,7 +329,8 @@ static struct ib_mr *reg_listed(struct ib_pd *pd, struct ib_mem *mem, u64 virt_a
  * ib_reg_mem() - make a region of memory of any kind
  * @pd: PD of the region
  * @mem: which memory, and where to look for it; on return, where it was found, or why not
- * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @virt_addr: address of the first byte as remote peers and SGEs give it; with %IB_ZERO_BASED
+ *	that is 0, and this has the offset in a page
  * @access_flags: &enum ib_access_flags
  *
  * Memory of the system is pinned until ib_dereg_mr(), which any process may call, even
@@ -362,7 +363,8 @@ EXPORT_SYMBOL_GPL(ib_reg_mem);
  * @pd: PD of the region
  * @start: address of the first byte in the process
  * @length: bytes
- * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @virt_addr: address of the first byte as remote peers and SGEs give it; with %IB_ZERO_BASED
+ *	that is 0, and this has the offset in a page
  * @access_flags: &enum ib_access_flags
  *
  * Registers memory of the system or, failing that, of another device: see ib_reg_mem().
@@ -384,7 +386,8 @@ EXPORT_SYMBOL(ib_reg_user_mr);
  * @pd: PD of the region
  * @start: address of the first byte in the process
  * @length: bytes
- * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @virt_addr: address of the first byte as remote peers and SGEs give it; with %IB_ZERO_BASED
+ *	that is 0, and this has the offset in a page
  * @access: &enum ib_access_flags
  * @udata: the process's request
  *
@@ -409,7 +412,8 @@ EXPORT_SYMBOL_GPL(ib_umem_reg_user_mr);
  * @pd: PD of the region
  * @offset: where the region begins in the dma-buf
  * @length: bytes
- * @virt_addr: address of the first byte as remote peers and SGEs give it
+ * @virt_addr: address of the first byte as remote peers and SGEs give it; with %IB_ZERO_BASED
+ *	that is 0, and this has the offset in a page
  * @fd: file descriptor of the dma-buf
  * @access: &enum ib_access_flags
  * @attrs: the process's request

@@ -319,7 +319,10 @@ struct ib_device_ops {
 	 * @reg_umem_mr: makes a region of memory of any kind, which the midlayer
 	 * has obtained and DMA-mapped. If a driver has this method, it is used
 	 * instead of @reg_user_mr and @reg_user_mr_dmabuf. If there is an @open_mr,
-	 * nobody may access the region before it. The midlayer releases @umem after
+	 * nobody may access the region before it. With %IB_ZERO_BASED, addresses of
+	 * the region count from 0, and @virt_addr only has the offset in a page of its
+	 * first byte; a driver without such regions returns -EOPNOTSUPP. The midlayer
+	 * sets ib_mr.iova. The midlayer releases @umem after
 	 * @dereg_mr. For a dma-buf, this and the other methods of the region are
 	 * called with its reservation lock held.
 	 */

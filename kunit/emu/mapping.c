@@ -321,6 +321,33 @@ static void user_memory_takes_windows(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 }
 
+/* Offsets name the memory of a window's region, and of requests, too. */
+static void m12_offsets_are_for_windows_and_requests(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	unsigned long start = user_map(test);
+	struct ib_mr *mr = user_mr(test, &r->b, start, start + 100, BINDABLE | IB_ZERO_BASED);
+	struct ib_mw *mw = win_new(test, r->b.pd, IB_MW_TYPE_1);
+	struct ib_sge sge = { .addr = 1000, .length = 8, .lkey = mr->lkey };
+	struct ib_send_wr wr;
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, mr, 1000, 8, REMOTE, 1));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
+	rig_fill(r->a.buf, 8, 9);
+	expect_write(test, r, 1000, 8, mw->rkey, IB_WC_SUCCESS);
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start + 1100, 8));
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 8, 9));
+	memset(r->a.buf, 0, 8);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 3, 0, 8));
+	rig_send_wr(&wr, 2, &sge, 1);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->b.qp, &wr, NULL));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->a.rcq, &wc, 3, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->a.buf, 8, 9));
+	win_free(test, mw);
+}
+
 /* Keys that end while an access is under way */
 
 static void block_end(void *arg)
@@ -598,6 +625,7 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(windows_are_not_bound_to_fmrs),
 	KUNIT_CASE(user_memory_is_reached_by_its_address),
 	KUNIT_CASE(m12_addresses_of_a_region_can_be_offsets),
+	KUNIT_CASE(m12_offsets_are_for_windows_and_requests),
 	KUNIT_CASE(user_memory_takes_windows),
 	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),
 	KUNIT_CASE_PARAM(key_ends_when_accesses_are_out, ending_gen_params),

@@ -469,13 +469,31 @@ static void q1_paths_that_no_packet_can_have_are_refused(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	union ib_gid group = { .raw = { 0xff, 0x12 } };
+	u16 lid = r->b.lid;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 16, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 0, BIT(20)));
 	/* A connection has one other end. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &group, 0, 0));
+	r->b.lid = 0xc001;
+	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 0, 0));
+	r->b.lid = lid;
 	KUNIT_EXPECT_EQ(test, 0, ask_path(r, &r->b.gid, 15, BIT(20) - 1));
+}
+
+/* As uverbs has it: to a path that a process sets, it adds the port. */
+static void q1_path_may_come_with_its_port(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD, .port_num = 1 };
+	struct rig *r = rig_new(test, "emu0", "emu1");
+
+	r->init.qp_type = IB_QPT_UC;
+	rig_start(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
+	rig_set_route(&attr.ah_attr, &r->a, &r->b);
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(r->a.qp, &attr, IB_QP_STATE | IB_QP_AV | IB_QP_PORT));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(r->a.qp, &attr, IB_QP_STATE | IB_QP_PORT));
 }
 
 /* There is one path, and so one state of migration. */
@@ -555,6 +573,7 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE_PARAM(q4_path_changes_under_traffic, move_gen_params),
 	KUNIT_CASE(q5_destroy_while_attached_is_busy),
 	KUNIT_CASE(q1_paths_that_no_packet_can_have_are_refused),
+	KUNIT_CASE(q1_path_may_come_with_its_port),
 	KUNIT_CASE(q1_migrated_is_the_state_of_a_path),
 	KUNIT_CASE(q8_optional_access_flags_are_ignored),
 	KUNIT_CASE(p14_operations_that_it_lacks_are_refused),

@@ -126,7 +126,7 @@ static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struc
 	return bound ? region : NULL;
 }
 
-/* A process names the window by a key, the kernel by a pointer. */
+/* A process names the window by its present key or its first one, the kernel by a pointer. */
 static bool emu_window_is_named(const struct emu_qp *qp, struct emu_region *window, u32 key)
 {
 	struct emu_mw *mw = container_of(window, struct emu_mw, region);

@@ -243,7 +243,8 @@ struct emu_backing {
 	void *pages[];
 };
 
-struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova);
+struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem,
+				       u64 virt_addr);
 void emu_backing_free(struct emu_backing *backing);
 
 /* mr.c */

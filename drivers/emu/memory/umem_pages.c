@@ -126,7 +126,7 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
  * emu_backing_create() - make the memory of a umem accessible
  * @edev: device that the memory is mapped for
  * @umem: the memory
- * @iova: address of its first byte, as consumers use it
+ * @virt_addr: an address with the offset in a page that its first byte is to have
  *
  * Context: Process.
  * Return: the backing, or an ERR_PTR: -EINVAL if the first byte cannot have that
@@ -135,7 +135,8 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
  * which the device has no route; -ENODEV if the provider of that memory is going
  * away; -EIO if it is a copy that the DMA layer made; -ENOMEM.
  */
-struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem, u64 iova)
+struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem,
+				       u64 virt_addr)
 {
 	struct emu_backing *backing;
 	unsigned long page_size;
@@ -147,7 +148,7 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 				      "cannot register memory: DMA would use bounce buffers, by swiotlb=force or in a confidential guest\n");
 		return ERR_PTR(-EIO);
 	}
-	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, iova);
+	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, virt_addr);
 	if (!page_size)
 		return ERR_PTR(-EINVAL);
 	nr = ib_umem_num_dma_blocks(umem, page_size);
