@@ -69,9 +69,9 @@ has_sent() {
 # More messages than the buffer has records are sent while nobody reads them.
 falls_behind() {
 	read -r sent </sys/class/infiniband/emu0/ports/1/hw_counters/port_xmit_packets
-	kill -STOP $1 && retry 400 is_stopped $1 && retry 400 has_sent $((sent + 1000))
+	kill -STOP "$1" && retry 400 is_stopped "$1" && retry 400 has_sent $((sent + 1000))
 	behind=$?
-	kill -CONT $1
+	kill -CONT "$1"
 	return $behind
 }
 
