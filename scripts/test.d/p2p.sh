@@ -144,7 +144,7 @@ p2p_stock() {
 # or another, --long on all of them.
 part_p2p() {
 	local kernel who=1 suites=$P2P_SUITES,$TWO_CPUS
-	quick || who="0 1" suites=$P2P_SUITES,$P2P_LONG_SUITES
+	quick || who="0 1" suites="$P2P_SUITES,$P2P_LONG_SUITES,$ON_THE_BUS"
 	need_programs
 	need_build debug
 	spawn "KUnit suites for a machine with providers, debug" \
