@@ -590,13 +590,15 @@ static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 l
 {
 	struct ib_umem *umem;
 	struct ib_mr *ibmr;
+	int err;
 
 	if (!length)
 		return emu_user_reg_empty_mr(pd, virt_addr, access);
 	umem = ib_umem_get(pd->device, start, length, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
-	ibmr = emu_reg_umem_mr(pd, umem, virt_addr, access);
+	err = emu_umem_check_copy(pd->device, umem);
+	ibmr = err ? ERR_PTR(err) : emu_reg_umem_mr(pd, umem, virt_addr, access);
 	if (IS_ERR(ibmr)) {
 		ib_umem_release(umem);
 		return ibmr;

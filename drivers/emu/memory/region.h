@@ -243,6 +243,7 @@ struct emu_backing {
 	void *pages[];
 };
 
+int emu_umem_check_copy(struct ib_device *ibdev, struct ib_umem *umem);
 struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem,
 				       u64 virt_addr);
 void emu_backing_free(struct emu_backing *backing);

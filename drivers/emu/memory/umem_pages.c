@@ -80,20 +80,30 @@ static int emu_backing_add_run(struct emu_backing *backing, struct emu_device *e
 	return 0;
 }
 
-/*
- * Would the HCA get a copy of some of the memory, a bounce buffer, which nobody keeps up to date?
- * kverbs' core asks that itself, and never passes on such memory; mainline's does not.
+/**
+ * emu_umem_check_copy() - would the HCA get a copy of some of the memory?
+ * @ibdev: device that the memory is mapped for
+ * @umem: the memory
+ *
+ * Nobody would keep such a copy, a bounce buffer, up to date. For callers under mainline's core:
+ * kverbs' core asks that itself, and never passes on such memory.
+ *
+ * Context: Process.
+ * Return: 0, or -EIO.
  */
-static bool emu_umem_is_copy(struct emu_device *edev, struct ib_umem *umem)
+int emu_umem_check_copy(struct ib_device *ibdev, struct ib_umem *umem)
 {
 	struct scatterlist *sg;
 	unsigned int i;
 
 	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
-		if (unlikely(dma_need_sync(&edev->pdev->dev, sg_dma_address(sg))))
-			return true;
+		if (!dma_need_sync(ibdev->dma_device, sg_dma_address(sg)))
+			continue;
+		ibdev_err_ratelimited(ibdev,
+				      "cannot register memory: DMA would use bounce buffers, by swiotlb=force or in a confidential guest\n");
+		return -EIO;
 	}
-	return false;
+	return 0;
 }
 
 static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev,
@@ -133,7 +143,7 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
  * offset in a page, or if the range wraps around; -EFAULT if some of the memory is
  * neither RAM nor another device's memory; -EREMOTEIO if it is peer-to-peer memory to
  * which the device has no route; -ENODEV if the provider of that memory is going
- * away; -EIO if it is a copy that the DMA layer made; -ENOMEM.
+ * away; -ENOMEM.
  */
 struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *umem,
 				       u64 virt_addr)
@@ -143,11 +153,6 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 	size_t nr;
 	int err;
 
-	if (emu_umem_is_copy(edev, umem)) {
-		ibdev_err_ratelimited(&edev->ibdev,
-				      "cannot register memory: DMA would use bounce buffers, by swiotlb=force or in a confidential guest\n");
-		return ERR_PTR(-EIO);
-	}
 	page_size = ib_umem_find_best_pgsz(umem, EMU_PAGE_SIZES, virt_addr);
 	if (!page_size)
 		return ERR_PTR(-EINVAL);

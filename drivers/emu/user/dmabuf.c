@@ -39,12 +39,27 @@ static struct dma_resv *emu_dmabuf_resv(const struct emu_dmabuf *dmabuf)
 	return dmabuf->umem->attach->dmabuf->resv;
 }
 
+/* Maps the memory. Returns 0 or a negative errno, also for memory that the HCA cannot use. */
+static int emu_dmabuf_map_pages(struct emu_dmabuf *dmabuf)
+{
+	struct ib_umem *umem = &dmabuf->umem->umem;
+	int err;
+
+	err = ib_umem_dmabuf_map_pages(dmabuf->umem);
+	if (err)
+		return err;
+	err = emu_umem_check_copy(umem->ibdev, umem);
+	if (err)
+		ib_umem_dmabuf_unmap_pages(dmabuf->umem);
+	return err;
+}
+
 /* Returns 0, or why the region is without memory now. */
 static int emu_dmabuf_resume(struct emu_dmabuf *dmabuf)
 {
 	int err;
 
-	err = ib_umem_dmabuf_map_pages(dmabuf->umem);
+	err = emu_dmabuf_map_pages(dmabuf);
 	if (err)
 		return err;
 	err = emu_resume_mr(dmabuf->ibmr, &dmabuf->umem->umem);
@@ -100,7 +115,7 @@ static struct ib_mr *emu_dmabuf_make_mr(struct ib_pd *pd, struct emu_dmabuf *dma
 	int err;
 
 	dma_resv_assert_held(emu_dmabuf_resv(dmabuf));
-	err = ib_umem_dmabuf_map_pages(dmabuf->umem);
+	err = emu_dmabuf_map_pages(dmabuf);
 	if (err)
 		return ERR_PTR(err);
 	ibmr = emu_reg_umem_mr(pd, &dmabuf->umem->umem, virt_addr, access);
