@@ -347,8 +347,8 @@ static bool emu_drop_for_user(struct emu_qp *qp)
  * The doorbell of a process, which has written its requests where it shares memory with us: a
  * post of nothing. May sleep.
  *
- * Its answer says that a queue pair cannot send yet, as IBTA vol. 1, C10-96, wants it; the ring,
- * which looks full, only says that nothing can be posted.
+ * Its answer is the only one that can refuse a request to a queue pair that cannot send yet, as
+ * IBTA vol. 1, C10-96, wants it.
  */
 static noinline int emu_ring_for_user(struct emu_qp *qp)
 {

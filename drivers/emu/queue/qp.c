@@ -58,12 +58,6 @@ const struct emu_user_ops *emu_user;
 #define EMU_QP_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | \
 			 IB_ACCESS_REMOTE_READ | IB_ACCESS_REMOTE_ATOMIC | IB_ACCESS_MW_BIND)
 
-static void emu_open_sends(struct emu_qp *qp)
-{
-	if (qp->user_sq)
-		emu_user->open_sends(qp);
-}
-
 /**
  * emu_qp_fail() - put a queue pair in the error state
  * @qp: queue pair
@@ -84,8 +78,6 @@ void emu_qp_fail(struct emu_qp *qp)
 			return;
 	} while (!atomic_try_cmpxchg(&qp->state, &state, IB_QPS_ERR));
 	emu_gate_close(&qp->gate);
-	/* Before anybody is told. */
-	emu_open_sends(qp);
 	emu_qp_ring_deferred(qp);
 	/* Full barriers above, paired with the one in emu_qp_park(). */
 	emu_qp_unpark(qp);
@@ -387,9 +379,7 @@ static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr
 	if (err)
 		return err;
 	/* A connection has one other end. */
-	if (av.grh && rdma_is_multicast_addr((struct in6_addr *)&av.dgid))
-		return -EINVAL;
-	return av.dlid > EMU_MAX_LID ? -EINVAL : 0;
+	return av.grh && rdma_is_multicast_addr((struct in6_addr *)&av.dgid) ? -EINVAL : 0;
 }
 
 /* Checks what the midlayer cannot check; it has checked ranges and the device's limits. */
@@ -494,6 +484,12 @@ static void emu_qp_reset(struct emu_qp *qp)
 		emu_qp_set_port(qp, qp->init.port_num);
 	else
 		qp->port = NULL;
+}
+
+static void emu_open_sends(struct emu_qp *qp)
+{
+	if (qp->user_sq)
+		emu_user->open_sends(qp);
 }
 
 /*

@@ -54,8 +54,8 @@ struct emu_refusal {
  *	calls it
  * @drop_sends: what has been posted up to @end is dropped, of a queue pair that has never sent.
  *	Whoever has the queue pair frozen calls it
- * @open_sends: the queue pair has come to a state in which the process may post requests. Any
- *	context but NMI; before the queue pair is reset
+ * @open_sends: the queue pair has come to a state in which the process may post requests. Whoever
+ *	has the queue pair frozen calls it
  * @flushed: the queue pair is in the error state, and no receive is left in it: what the process
  *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
  *	the queue pair is frozen

@@ -104,7 +104,7 @@ void emu_user_exit(void)
 
 static void emu_user_reset(struct emu_qp *qp)
 {
-	emu_user_reset_sends(qp);
+	emu_user_drop_sends(qp, emu_user_sends_end(qp));
 	if (qp->user_rq)
 		emu_user_reset_rq(qp);
 }

@@ -7,10 +7,8 @@
  * into the queue pair's own ring, whose positions are those of the process's: entry @base of the
  * ring is position 0. A reset begins with what the process posts next.
  *
- * A queue pair that cannot send yet takes no requests, as IBTA vol. 1, C10-96, wants it. Its ring
- * looks full, from its creation or reset until RTS or the error state, so that librxe tells which
- * request was refused. The doorbell, which librxe writes nevertheless for ibv_post_send(), says why;
- * what a process has written into the ring against that is dropped, as by a reset.
+ * A queue pair that cannot send yet takes no requests, as IBTA vol. 1, C10-96, wants it: its doorbell
+ * refuses what has been written, and drops it, as a reset does.
  *
  * An entry counts until its completion can be polled, as it does for consumers in the kernel:
  * emu_user_retired_sends() tells the process.
@@ -53,15 +51,20 @@
 
 /**
  * struct emu_user_sq - where a process posts requests
+ *
+ * Before RTS, a queue pair refuses requests. Its ring then looks full, so that librxe tells which
+ * request was refused; and the doorbell, which it writes nevertheless, says why.
+ *
  * @ring: the ring
- * @closed: 1 if the ring is empty, and looks full
+ * @closed: the ring is empty, and looks full. Written by the owner of the doorbell, or whoever has
+ *	the queue pair frozen
  * @base: entry of the ring that is position 0 of the queue pair's
  * @wr: copy of the request that the owner of the doorbell takes; on its stack it would be cleared
  *	each time, by kernels that are built so
  */
 struct emu_user_sq {
 	struct emu_uring *ring;
-	atomic_t closed;
+	bool closed;
 	u32 base;
 	struct rxe_send_wr wr;
 };
@@ -223,29 +226,22 @@ static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe, const struct 
 		emu_user_fill_sges(qp, wqe, from, READ_ONCE(from->dma.num_sge), refusal);
 }
 
-/*
- * See struct emu_user_ops. One opens it: nothing was posted before it is open, so nothing has been
- * retired, and this does not move the position back, however late it comes.
- */
+/* The queue pair has no entry: from @base on, all of the ring is the process's. */
 void emu_user_open_sends(struct emu_qp *qp)
 {
 	struct emu_user_sq *sq = qp->user_sq;
 
-	if (atomic_cmpxchg(&sq->closed, 1, 0))
-		emu_uring_consumed(sq->ring, sq->base);
+	if (!sq->closed)
+		return;
+	sq->closed = false;
+	emu_uring_consumed(sq->ring, sq->base);
 }
 
 static void emu_user_close_sends(struct emu_user_sq *sq, u32 base)
 {
-	atomic_set(&sq->closed, 1);
+	sq->closed = true;
 	sq->base = base;
 	emu_uring_consumed(sq->ring, base + 1);
-}
-
-/* The queue pair is frozen, its gate closed and empty, and it has no completions. */
-void emu_user_reset_sends(struct emu_qp *qp)
-{
-	emu_user_close_sends(qp->user_sq, emu_user_sends_end(qp));
 }
 
 /* See struct emu_user_ops. */
@@ -258,6 +254,9 @@ bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 	const struct rxe_send_wqe *from = emu_uring_entry(sq->ring, at);
 
 	BUILD_BUG_ON(EMU_USER_WR_BYTES % sizeof(u64));
+	/* An engine has put the queue pair in the error state, in which the process may post. */
+	if (unlikely(sq->closed))
+		emu_user_open_sends(qp);
 	if (emu_uring_producer(sq->ring) == at)
 		return false;
 	emu_uring_copy(&sq->wr, &from->wr, EMU_USER_WR_BYTES);
@@ -281,18 +280,10 @@ u32 emu_user_sends_end(const struct emu_qp *qp)
 	return emu_uring_producer(qp->user_sq->ring);
 }
 
-/*
- * See struct emu_user_ops. A process that heeds the ring has nothing there, and may have it opened
- * at this moment, by an engine.
- */
+/* See @drop_sends of struct emu_user_ops: the queue pair has no completions. */
 void emu_user_drop_sends(struct emu_qp *qp, u32 end)
 {
-	struct emu_user_sq *sq = qp->user_sq;
-
-	if (end == (sq->base & sq->ring->mask))
-		return;
-	sq->base = end;
-	emu_uring_consumed(sq->ring, end + atomic_read(&sq->closed));
+	emu_user_close_sends(qp->user_sq, end);
 }
 
 static size_t emu_user_swqe_size(const struct ib_qp_cap *cap)
