@@ -259,10 +259,7 @@ static void process_to(struct kunit *test, struct link *l, enum ib_qp_state stat
 		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(l->r, e));
 }
 
-/*
- * The ring looks full, so that librxe knows which request was refused. For one that is there
- * nevertheless, the doorbell fails, so nobody waits for its completion.
- */
+/* The doorbell has refused it, so nobody waits for its completion. */
 static void p1_request_that_was_refused_is_neither_flushed_nor_sent(struct kunit *test)
 {
 	struct link *l = link_up(test, NULL);
@@ -275,8 +272,7 @@ static void p1_request_that_was_refused_is_neither_flushed_nor_sent(struct kunit
 	process_make_qp(test, l->process, l->r, e, &l->rings);
 	for (state = IB_QPS_RESET; state <= IB_QPS_RTR; state++) {
 		process_to(test, l, state);
-		KUNIT_EXPECT_FALSE(test, process_send(l->rings.sq, 1, NULL, 0));
-		process_send_anyway(l->rings.sq, 1);
+		KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 1, NULL, 0));
 		KUNIT_EXPECT_EQ(test, -EINVAL, process_doorbell(e->qp));
 		if (state == IB_QPS_RTR)
 			KUNIT_ASSERT_EQ(test, 0, rig_to_rts(l->r, e));
@@ -297,7 +293,8 @@ static void fail_and_post(void *arg)
 	struct link *l = m->link;
 
 	m->err = rig_send(&l->r->a, 0, 0, 8);
-	process_send_anyway(l->rings.sq, 2);
+	if (!process_send(l->rings.sq, 2, NULL, 0))
+		m->err = -ENOSPC;
 	/* If it had not failed, the doorbell would wait for the one that stands still here. */
 	if (!process_used(l->cq))
 		m->err = -EINVAL;
@@ -315,7 +312,7 @@ static void post_in_the_error_state_is_not_dropped(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(l->r->b.qp, IB_QPS_RESET));
 	process_to(test, l, IB_QPS_RTR);
 	KUNIT_ASSERT_TRUE(test, process_recv(l->rings.rq, 0, &bad, 1));
-	process_send_anyway(l->rings.sq, 1);
+	KUNIT_ASSERT_TRUE(test, process_send(l->rings.sq, 1, NULL, 0));
 	kverbs_delay_set("emu_drop_for_user", fail_and_post, &m);
 	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());

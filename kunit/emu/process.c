@@ -231,18 +231,6 @@ bool process_recv(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 }
 EXPORT_SYMBOL_GPL(process_recv);
 
-static void write_send(struct emu_uring *ring, struct rxe_send_wqe *wqe, u64 id,
-		       const struct ib_sge *sge, int num)
-{
-	memset(wqe, 0, sizeof(*wqe));
-	wqe->wr.wr_id = id;
-	wqe->wr.opcode = IB_WR_SEND;
-	wqe->wr.send_flags = IB_SEND_SIGNALED;
-	wqe->dma.num_sge = num;
-	memcpy(wqe->dma.sge, sge, num * sizeof(*sge));
-	process_publish(ring);
-}
-
 /**
  * process_send() - post a signaled SEND to the ring of a queue pair
  * @ring: the ring
@@ -260,21 +248,16 @@ bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 
 	if (!wqe)
 		return false;
-	write_send(ring, wqe, id, sge, num);
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr.wr_id = id;
+	wqe->wr.opcode = IB_WR_SEND;
+	wqe->wr.send_flags = IB_SEND_SIGNALED;
+	wqe->dma.num_sge = num;
+	memcpy(wqe->dma.sge, sge, num * sizeof(*sge));
+	process_publish(ring);
 	return true;
 }
 EXPORT_SYMBOL_GPL(process_send);
-
-/**
- * process_send_anyway() - process_send(), as a hostile process does, to a ring that looks full
- * @ring: the ring
- * @id: wr_id
- */
-void process_send_anyway(struct emu_uring *ring, u64 id)
-{
-	write_send(ring, emu_uring_entry(ring, emu_uring_producer(ring)), id, NULL, 0);
-}
-EXPORT_SYMBOL_GPL(process_send_anyway);
 
 /**
  * process_doorbell() - tell of sends that are posted

@@ -486,22 +486,14 @@ static void emu_qp_reset(struct emu_qp *qp)
 		qp->port = NULL;
 }
 
-static void emu_open_sends(struct emu_qp *qp)
-{
-	if (qp->user_sq)
-		emu_user->open_sends(qp);
-}
-
 /*
  * The state has changed. Nobody else is in the way: the queue pair is between two
  * entries, or has one that waits to be tried again.
  */
 static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to)
 {
-	if (to == IB_QPS_RTS) {
+	if (to == IB_QPS_RTS)
 		qp->finishing = false;
-		emu_open_sends(qp);
-	}
 	if (from != IB_QPS_RTS || to != IB_QPS_SQD)
 		return;
 	if (qp->retrying)
@@ -527,7 +519,6 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		/* Full barrier, pairs with the one in emu_post_recv(). */
 		atomic_xchg(&qp->state, IB_QPS_ERR);
 		emu_gate_close(&qp->gate);
-		emu_open_sends(qp);
 		return 0;
 	default:
 		break;

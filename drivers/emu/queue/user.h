@@ -54,8 +54,6 @@ struct emu_refusal {
  *	calls it
  * @drop_sends: what has been posted up to @end is dropped, of a queue pair that has never sent.
  *	Whoever has the queue pair frozen calls it
- * @open_sends: the queue pair has come to a state in which the process may post requests. Whoever
- *	has the queue pair frozen calls it
  * @flushed: the queue pair is in the error state, and no receive is left in it: what the process
  *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
  *	the queue pair is frozen
@@ -69,7 +67,6 @@ struct emu_user_ops {
 	void (*reset)(struct emu_qp *qp);
 	u32 (*sends_end)(const struct emu_qp *qp);
 	void (*drop_sends)(struct emu_qp *qp, u32 end);
-	void (*open_sends)(struct emu_qp *qp);
 	void (*flushed)(struct emu_qp *qp);
 	void (*completed)(struct emu_cq *cq, bool solicited);
 };

@@ -117,7 +117,6 @@ static const struct emu_user_ops emu_user_queues = {
 	.reset = emu_user_reset,
 	.sends_end = emu_user_sends_end,
 	.drop_sends = emu_user_drop_sends,
-	.open_sends = emu_user_open_sends,
 	.flushed = emu_user_watch_recvs,
 	.completed = emu_user_completed,
 };

@@ -51,20 +51,13 @@
 
 /**
  * struct emu_user_sq - where a process posts requests
- *
- * Before RTS, a queue pair refuses requests. Its ring then looks full, so that librxe tells which
- * request was refused; and the doorbell, which it writes nevertheless, says why.
- *
  * @ring: the ring
- * @closed: the ring is empty, and looks full. Written by the owner of the doorbell, or whoever has
- *	the queue pair frozen
  * @base: entry of the ring that is position 0 of the queue pair's
  * @wr: copy of the request that the owner of the doorbell takes; on its stack it would be cleared
  *	each time, by kernels that are built so
  */
 struct emu_user_sq {
 	struct emu_uring *ring;
-	bool closed;
 	u32 base;
 	struct rxe_send_wr wr;
 };
@@ -226,24 +219,6 @@ static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe, const struct 
 		emu_user_fill_sges(qp, wqe, from, READ_ONCE(from->dma.num_sge), refusal);
 }
 
-/* The queue pair has no entry: from @base on, all of the ring is the process's. */
-void emu_user_open_sends(struct emu_qp *qp)
-{
-	struct emu_user_sq *sq = qp->user_sq;
-
-	if (!sq->closed)
-		return;
-	sq->closed = false;
-	emu_uring_consumed(sq->ring, sq->base);
-}
-
-static void emu_user_close_sends(struct emu_user_sq *sq, u32 base)
-{
-	sq->closed = true;
-	sq->base = base;
-	emu_uring_consumed(sq->ring, base + 1);
-}
-
 /* See struct emu_user_ops. */
 bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 {
@@ -254,9 +229,6 @@ bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 	const struct rxe_send_wqe *from = emu_uring_entry(sq->ring, at);
 
 	BUILD_BUG_ON(EMU_USER_WR_BYTES % sizeof(u64));
-	/* An engine has put the queue pair in the error state, in which the process may post. */
-	if (unlikely(sq->closed))
-		emu_user_open_sends(qp);
 	if (emu_uring_producer(sq->ring) == at)
 		return false;
 	emu_uring_copy(&sq->wr, &from->wr, EMU_USER_WR_BYTES);
@@ -283,7 +255,10 @@ u32 emu_user_sends_end(const struct emu_qp *qp)
 /* See @drop_sends of struct emu_user_ops: the queue pair has no completions. */
 void emu_user_drop_sends(struct emu_qp *qp, u32 end)
 {
-	emu_user_close_sends(qp->user_sq, end);
+	struct emu_user_sq *sq = qp->user_sq;
+
+	sq->base = end;
+	emu_uring_consumed(sq->ring, end);
 }
 
 static size_t emu_user_swqe_size(const struct ib_qp_cap *cap)
@@ -308,7 +283,6 @@ int emu_user_make_sq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_
 		return PTR_ERR(ring);
 	}
 	sq->ring = ring;
-	emu_user_close_sends(sq, 0);
 	qp->user_sq = sq;
 	init->cap.max_send_wr = ring->mask;
 	return 0;

@@ -46,7 +46,6 @@ int emu_user_make_sq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_
 void emu_user_free_sq(struct emu_qp *qp);
 u32 emu_user_sends_end(const struct emu_qp *qp);
 void emu_user_drop_sends(struct emu_qp *qp, u32 end);
-void emu_user_open_sends(struct emu_qp *qp);
 void emu_user_retired_sends(const struct emu_qp *qp);
 bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal);
 struct mminfo emu_user_sq_info(const struct emu_qp *qp);
