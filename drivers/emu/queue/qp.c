@@ -379,7 +379,9 @@ static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr
 	if (err)
 		return err;
 	/* A connection has one other end. */
-	return av.grh && rdma_is_multicast_addr((struct in6_addr *)&av.dgid) ? -EINVAL : 0;
+	if (av.grh && rdma_is_multicast_addr((struct in6_addr *)&av.dgid))
+		return -EINVAL;
+	return av.dlid > EMU_MAX_LID ? -EINVAL : 0;
 }
 
 /* Checks what the midlayer cannot check; it has checked ranges and the device's limits. */
