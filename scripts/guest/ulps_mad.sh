@@ -58,21 +58,33 @@ was_heard() {
 		[ "$(cm_count rx rtu)" -gt $((MADS / 400)) ]
 }
 
-# Others connect all the time that the attack takes.
+# attack <seed>: others connect all the time that it takes.
 attack() {
-	echo "seed $SEED"
-	there uverbs_mad emu1 10.0.0.2 10.0.0.1 $ECHO_PORT "$MADS" "$SEED" >/tmp/attack 2>&1 &
-	attacker=$!
-	made=0
+	echo "seed $1"
+	there uverbs_mad emu1 10.0.0.2 10.0.0.1 $ECHO_PORT "$MADS" "$1" >/tmp/attack 2>&1 &
+	attacker=$! harmed=false
 	while kill -0 $attacker 2>/dev/null; do
-		pings || break
+		pings || {
+			harmed=true
+			break
+		}
 		made=$((made + 1))
 	done
 	wait $attacker
 	ended=$?
 	cat /tmp/attack
 	echo "$made connections were made meanwhile"
-	[ $ended -eq 0 ] && [ $made -gt 1 ]
+	! $harmed && return $ended
+}
+
+# A machine that is busy with others' work may connect once while an attack lasts.
+attacks() {
+	made=0 round=0
+	while [ $made -lt 2 ]; do
+		attack $((SEED + round)) || return
+		round=$((round + 1))
+		[ $round -lt 20 ] || return 1
+	done
 }
 
 # rping's server has no end.
@@ -107,7 +119,7 @@ contract_begins
 server_up || fail "no server"
 check "others' connections, before harm is meant" pings
 check "one that lasts" client_lasts
-check "hostile MADs, and others connect" attack
+check "hostile MADs, and others connect" attacks
 check "they were heard" was_heard
 check "one that lasts goes on" client_goes_on
 check "its end" client_ends
