@@ -151,17 +151,19 @@ static void emu_notify_end(struct emu_notify *notify)
 		irq_work_queue(&notify->work);
 }
 
-static void emu_notify_call(struct ib_event *event, int due,
+static void emu_notify_call(const struct ib_event *event, int due,
 			    void (*handler)(struct ib_event *event, void *context), void *context)
 {
 	unsigned long events = EMU_NOTIFY_EVENTS(due);
+	struct ib_event one;
 	int bit;
 
 	if (!handler)
 		return;
 	for_each_set_bit(bit, &events, 32) {
-		event->event = bit;
-		handler(event, context);
+		one = *event;
+		one.event = bit;
+		handler(&one, context);
 	}
 }
 
