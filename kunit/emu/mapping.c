@@ -252,6 +252,17 @@ static unsigned long user_map(struct kunit *test)
 	return start;
 }
 
+/* The region of user_mr() has what the other end sent, and what is around it is as it was. */
+static void expect_region_has(struct kunit *test, struct rig *r, unsigned long start)
+{
+	u32 len = USER_LEN - PAGE_SIZE - 100;
+
+	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len, PAGE_SIZE, 0));
+}
+
 static void user_memory_is_reached_by_its_address(struct kunit *test)
 {
 	unsigned long start = user_map(test);
@@ -266,10 +277,7 @@ static void user_memory_is_reached_by_its_address(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, IB_MR_TYPE_USER, r->b.mr->type);
 		rig_fill(r->a.buf, RIG_BUF, i);
 		expect_write(test, r, iovas[i], len, r->b.mr->rkey, IB_WC_SUCCESS);
-		KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
-		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
-		KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
-		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len, PAGE_SIZE, 0));
+		expect_region_has(test, r, start);
 		expect_write(test, r, iovas[i] + len - 7, 8, r->b.mr->rkey, IB_WC_REM_ACCESS_ERR);
 		kunit_release_action(test, kvt_end_mr, r->b.mr);
 	}
@@ -287,10 +295,7 @@ static void m12_addresses_of_a_region_can_be_offsets(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, mr->iova);
 	rig_fill(r->a.buf, len, 3);
 	expect_write(test, r, 0, len, mr->rkey, IB_WC_SUCCESS);
-	KUNIT_ASSERT_EQ(test, 0, copy_from_user(r->b.buf, (void __user *)start, USER_LEN));
-	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 100, 0));
-	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 100, r->a.buf, len);
-	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 100 + len, PAGE_SIZE, 0));
+	expect_region_has(test, r, start);
 	/* A part that crosses pages of the memory, but not of the addresses. */
 	rig_fill(r->a.buf, 200, 4);
 	expect_write(test, r, PAGE_SIZE - 200, 200, mr->rkey, IB_WC_SUCCESS);
