@@ -62,14 +62,10 @@ has_much() {
 	[ "$(stat -c %s /tmp/busy.pcapng)" -gt 10000000 ]
 }
 
-has_sent() {
-	[ "$(cat /sys/class/infiniband/emu0/ports/1/hw_counters/port_xmit_packets)" -gt "$1" ]
-}
-
 # More messages than the buffer has records are sent while nobody reads them.
 falls_behind() {
-	read -r sent </sys/class/infiniband/emu0/ports/1/hw_counters/port_xmit_packets
-	kill -STOP "$1" && retry 400 is_stopped "$1" && retry 400 has_sent $((sent + 1000))
+	sent=$(packets emu0)
+	kill -STOP "$1" && retry 400 is_stopped "$1" && retry 400 packets_beyond $((sent + 1000)) emu0
 	behind=$?
 	kill -CONT "$1"
 	return $behind

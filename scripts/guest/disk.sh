@@ -76,9 +76,14 @@ nvme_connect() {
 		retry 200 [ -b $DISK_NODE ]
 }
 
-disk_over_rdma() {
+# The target is left.
+disk_of_target() {
 	target_up && nvme_connect && disk_holds /dev/nvme0n1 &&
-		echo 1 >/sys/class/nvme/nvme0/delete_controller && target_down
+		echo 1 >/sys/class/nvme/nvme0/delete_controller
+}
+
+disk_over_rdma() {
+	disk_of_target && target_down
 }
 
 # A disk of the SCSI target whose contents are those of /tmp/disk.

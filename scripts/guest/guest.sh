@@ -30,6 +30,16 @@ check() {
 	if "$@"; then pass "$what"; else fail "$what"; fi
 }
 
+# Messages that a device has sent: emu1, unless another is named.
+packets() {
+	cat "/sys/class/infiniband/${1:-emu1}/ports/1/hw_counters/port_xmit_packets"
+}
+
+# packets_beyond <number> [<device>]: it has sent more.
+packets_beyond() {
+	[ "$(packets "${2:-emu1}")" -gt "$1" ]
+}
+
 # retry <times> <command>: runs the command until it succeeds, at most so many times, 50 ms apart.
 retry() {
 	until retry_once "$@"; do

@@ -76,19 +76,9 @@ guid() {
 	sed 's/.*:\([0-9a-f]*:[0-9a-f]*:[0-9a-f]*:[0-9a-f]*\)$/\1/' "$IB/$1/ports/1/gids/0"
 }
 
-# Messages that a device has sent: emu1, unless another is named.
-packets() {
-	cat "$IB/${1:-emu1}/ports/1/hw_counters/port_xmit_packets"
-}
-
 # words <device>: of four bytes, that it has sent.
 words() {
 	cat "$IB/$1/ports/1/hw_counters/port_xmit_data"
-}
-
-# packets_beyond <number> [<device>]: it has sent more.
-packets_beyond() {
-	[ "$(packets "${2:-emu1}")" -gt "$1" ]
 }
 
 remove_devices() {

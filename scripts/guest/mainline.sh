@@ -62,10 +62,8 @@ device_goes() {
 
 # The device goes before the port of the target: ulps.rst has what lockdep says otherwise.
 disk_over_link() {
-	rdmalink add disk emu dummy3 || return 1
 	DISK_HOST=10.0.3.1
-	target_up && nvme_connect && disk_holds "$DISK_NODE" &&
-		echo 1 >/sys/class/nvme/nvme0/delete_controller && rdmalink delete disk && target_down
+	rdmalink add disk emu dummy3 && disk_of_target && rdmalink delete disk && target_down
 }
 
 # A network device that goes, with the port that is bound to it left behind.
