@@ -4,7 +4,8 @@
  *
  *   IB_POLL_DIRECT			nothing: the consumer polls, direct.c
  *   IB_POLL_SOFTIRQ			irq_poll, in softirq on the CPU that was notified
- *   IB_POLL_WORKQUEUE			a bound work queue, on that CPU
+ *   IB_POLL_WORKQUEUE			a bound work queue, on that CPU; both on another one if that
+ *					does not come to it while other CQs wait (handover.c)
  *   IB_POLL_UNBOUND_WORKQUEUE		an unbound work queue, on any CPU
  *   IB_POLL_THREAD			a kernel thread on the vector's CPU, thread.c
  *
@@ -24,40 +25,61 @@ static struct workqueue_struct *ib_comp_unbound_wq;
 static DEFINE_PER_CPU(atomic_t, ib_cq_softirq_waiting);
 static DEFINE_PER_CPU(atomic_t, ib_cq_work_waiting);
 
-/* The lane is about to be scheduled on the CPU whose counter is @waiting. */
-static void ib_cq_begin_waiting(struct ib_cq_lane *lane, atomic_t *waiting)
+/* The lane is about to be scheduled on @cpu. */
+static void ib_cq_begin_waiting(struct ib_cq_lane *lane, int cpu)
 {
-	if (lane->waiting)
+	if (lane->waits_on)
 		return;
-	lane->waiting = waiting;
-	atomic_inc(waiting);
+	atomic_inc(per_cpu_ptr(lane->ctx->waiting, cpu));
+	/* Pairs with the xchg() in ib_cq_claim(): whoever runs the lane sees what it did before. */
+	smp_store_release(&lane->waits_on, cpu + 1);
 }
 
 /* The lane runs, maybe on another CPU, if that one went offline. */
 static void ib_cq_end_waiting(struct ib_cq_lane *lane)
 {
-	if (!lane->waiting)
+	int cpu = lane->waits_on - 1;
+
+	if (cpu < 0)
 		return;
-	atomic_dec(lane->waiting);
-	lane->waiting = NULL;
+	WRITE_ONCE(lane->waits_on, 0);
+	atomic_dec(per_cpu_ptr(lane->ctx->waiting, cpu));
+}
+
+/* Likewise, where it may be scheduled on several CPUs: returns true on the first of them. */
+static bool ib_cq_claim(struct ib_cq_lane *lane)
+{
+	int cpu = xchg(&lane->waits_on, 0) - 1;
+
+	if (cpu < 0)
+		return false;
+	atomic_dec(per_cpu_ptr(lane->ctx->waiting, cpu));
+	return true;
 }
 
 static void ib_cq_softirq_schedule(struct ib_cq_lane *lane)
 {
-	ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_softirq_waiting));
-	irq_poll_sched(&lane->iop);
+	ib_cq_begin_waiting(lane, raw_smp_processor_id());
+	irq_poll_sched(&raw_cpu_ptr(lane->softirq)->iop);
 }
 
 static int ib_cq_softirq(struct irq_poll *iop, int weight)
 {
-	struct ib_cq_lane *lane = container_of(iop, struct ib_cq_lane, iop);
+	struct ib_cq_lane *lane = container_of(iop, struct ib_cq_softirq, iop)->lane;
 	enum ib_cq_ran ran;
 
-	ib_cq_end_waiting(lane);
+	if (!ib_cq_claim(lane)) {
+		/* It was moved, and another CPU was faster. */
+		irq_poll_complete(iop);
+		/* An interrupt may have scheduled it before that, in vain. */
+		if (READ_ONCE(lane->waits_on))
+			irq_poll_sched(iop);
+		return 0;
+	}
 	ran = ib_cq_lane_run(lane);
 	if (ran == IB_CQ_RAN_SPENT) {
 		/* irq_poll keeps it scheduled, behind the others. */
-		ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_softirq_waiting));
+		ib_cq_begin_waiting(lane, raw_smp_processor_id());
 		return weight;
 	}
 	irq_poll_complete(iop);
@@ -71,18 +93,50 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 	return 0;
 }
 
+/* On the CPU to which the lane is moved. */
+static void ib_cq_softirq_moved(void *info)
+{
+	struct ib_cq_lane *lane = info;
+
+	irq_poll_sched(&this_cpu_ptr(lane->softirq)->iop);
+}
+
+static void ib_cq_softirq_move(struct ib_cq_lane *lane, int cpu)
+{
+	/* It stays scheduled where it is, too. */
+	smp_call_function_single_async(cpu, &lane->mover);
+}
+
 static int ib_cq_softirq_init(struct ib_cq_lane *lane)
 {
-	/* An unfinished run uses up the budget of the softirq, so that others get the CPU. */
-	irq_poll_init(&lane->iop, IB_CQ_SOFTIRQ_BUDGET, ib_cq_softirq);
+	struct ib_cq_softirq *softirq;
+	int cpu;
+
+	lane->softirq = alloc_percpu(struct ib_cq_softirq);
+	if (!lane->softirq)
+		return -ENOMEM;
+	for_each_possible_cpu(cpu) {
+		softirq = per_cpu_ptr(lane->softirq, cpu);
+		softirq->lane = lane;
+		/* An unfinished run uses up the budget of the softirq, so that others get the CPU. */
+		irq_poll_init(&softirq->iop, IB_CQ_SOFTIRQ_BUDGET, ib_cq_softirq);
+	}
+	INIT_CSD(&lane->mover, ib_cq_softirq_moved, lane);
 	return 0;
 }
 
 static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 {
-	irq_poll_disable(&lane->iop);
+	int cpu;
+
+	hrtimer_cancel(&lane->watch.timer);
+	/* Nothing moves the lane any more; wait for what did. */
+	kick_all_cpus_sync();
+	for_each_possible_cpu(cpu)
+		irq_poll_disable(&per_cpu_ptr(lane->softirq, cpu)->iop);
 	/* The last run may be about to return; wait for it. Softirqs are RCU readers. */
 	synchronize_rcu();
+	free_percpu(lane->softirq);
 }
 
 /* The work of a runner. */
@@ -109,16 +163,28 @@ void ib_cq_work(struct work_struct *work)
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
-	ib_cq_begin_waiting(lane, raw_cpu_ptr(&ib_cq_work_waiting));
+	ib_cq_begin_waiting(lane, raw_smp_processor_id());
 	queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work);
 }
 
 static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
 {
 	/* The lane is active: nobody schedules it meanwhile. */
-	ib_cq_begin_waiting(runner->lane, per_cpu_ptr(&ib_cq_work_waiting, cpu));
+	ib_cq_begin_waiting(runner->lane, cpu);
 	/* If the CPU is offline, another one takes it. */
 	queue_work_on(cpu, ib_comp_wq, &runner->work);
+}
+
+static void ib_cq_bound_move(struct ib_cq_lane *lane, int cpu)
+{
+	struct work_struct *work = &lane->runner->work;
+
+	/* Who takes it out of its queue runs the lane, in the place of that CPU. */
+	if (!cancel_work(work))
+		return;
+	ib_cq_end_waiting(lane);
+	ib_cq_begin_waiting(lane, cpu);
+	queue_work_on(cpu, ib_comp_wq, work);
 }
 
 static void ib_cq_unbound_schedule(struct ib_cq_lane *lane)
@@ -140,6 +206,7 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 		.waiting = &ib_cq_softirq_waiting,
 		.init = ib_cq_softirq_init,
 		.schedule = ib_cq_softirq_schedule,
+		.move = ib_cq_softirq_move,
 		.exit = ib_cq_softirq_exit,
 	},
 	[IB_POLL_WORKQUEUE] = {
@@ -148,6 +215,7 @@ const struct ib_cq_context ib_cq_contexts[IB_CQ_CONTEXTS] = {
 		.waiting = &ib_cq_work_waiting,
 		.schedule = ib_cq_bound_schedule,
 		.start = ib_cq_bound_start,
+		.move = ib_cq_bound_move,
 		.exit = ib_cq_runners_exit,
 	},
 	[IB_POLL_UNBOUND_WORKQUEUE] = {

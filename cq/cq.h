@@ -12,11 +12,12 @@
 #ifndef KVERBS_CQ_H
 #define KVERBS_CQ_H
 
+#include <linux/hrtimer.h>
 #include <linux/irq_poll.h>
 #include <linux/llist.h>
 #include <linux/mutex.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
-#include <linux/timer.h>
 #include <linux/workqueue.h>
 #include <rdma/ib_verbs.h>
 
@@ -66,9 +67,12 @@ struct seq_file;
  * @schedule: makes the context call ib_cq_lane_run() soon, until that returns
  *	IB_CQ_RAN_EMPTY, and then ib_cq_lane_idle(), and start over if the latter returns false.
  *	Any context but NMI. Called once for each time that the lane was idle.
- * @start: NULL unless a done() that sleeps is to stop no other CQ, see handover.c. Makes the
- *	context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to CPUs. Any
+ * @start: NULL unless a done() that does not return is to stop no other CQ, see handover.c. Makes
+ *	the context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to CPUs. Any
  *	context but NMI.
+ * @move: NULL unless the lane runs on the CPU where it was scheduled. It was, but does not run
+ *	there: makes the context run it on another CPU, unless it runs by now. Hard interrupt,
+ *	with lane->lock held.
  * @exit: undoes @init; the lane is idle and serves no CQ
  */
 struct ib_cq_context {
@@ -78,6 +82,7 @@ struct ib_cq_context {
 	int (*init)(struct ib_cq_lane *lane);
 	void (*schedule)(struct ib_cq_lane *lane);
 	void (*start)(struct ib_cq_runner *runner, int cpu);
+	void (*move)(struct ib_cq_lane *lane, int cpu);
 	void (*exit)(struct ib_cq_lane *lane);
 };
 
@@ -104,6 +109,34 @@ struct ib_cq_thread {
 };
 
 /**
+ * struct ib_cq_softirq - what runs a lane of IB_POLL_SOFTIRQ on one CPU
+ * @iop: polls the lane, if that waits
+ * @lane: the lane
+ */
+struct ib_cq_softirq {
+	struct irq_poll iop;
+	struct ib_cq_lane *lane;
+};
+
+/**
+ * struct ib_cq_watch - looks after a lane with several CQs, see handover.c
+ * @timer: a tick
+ * @progress: what the lane had done at the last tick: a sum of its counters
+ * @nr: that of its runner, then
+ * @still: ticks since these changed
+ * @patience: if it waits to run, ticks until it is moved to another CPU
+ * @cpu: where it was moved last
+ */
+struct ib_cq_watch {
+	struct hrtimer timer;
+	unsigned long progress;
+	int nr;
+	unsigned int still;
+	unsigned int patience;
+	int cpu;
+};
+
+/**
  * struct ib_cq_lane_stats - what a lane did; written by the context that runs or wakes it
  * @schedules: times that it was scheduled when idle
  * @runs: calls of ib_cq_lane_run()
@@ -115,7 +148,8 @@ struct ib_cq_thread {
  * @spins: idle times that a thread began by spinning
  * @spin_hits: those in which work came before the spinning ended
  * @sleeps: idle times in which a thread slept
- * @handovers: times that another runner took over, since a done() slept
+ * @handovers: times that another runner took over, since a done() did not return
+ * @moves: times that it was moved to another CPU, since it did not run where it was scheduled
  */
 struct ib_cq_lane_stats {
 	u64 schedules;
@@ -129,6 +163,7 @@ struct ib_cq_lane_stats {
 	u64 spin_hits;
 	u64 sleeps;
 	u64 handovers;
+	u64 moves;
 };
 
 /**
@@ -169,7 +204,8 @@ struct ib_cq_runner {
  * @ctx: the context
  * @list: link among all lanes
  * @users: number of its CQs
- * @iop: what runs it, with IB_POLL_SOFTIRQ
+ * @softirq: what runs it, with IB_POLL_SOFTIRQ
+ * @mover: schedules that on another CPU
  * @thread: what runs it, with IB_POLL_THREAD
  * @lock: guards @runner, @busy and @spare; see handover.c
  * @runner: the runner that polls the CQs in @ready
@@ -177,10 +213,11 @@ struct ib_cq_runner {
  * @spare: the others
  * @runners: number of runners; more than there are CQs where runners may be displaced.
  *	Guarded by ib_cq_vectors.lock
- * @watch: looks for a runner that sleeps
+ * @watch: looks for a runner that does not go on
  * @watched: @watch is to be started when a CQ becomes pending beside others
  * @active: 1 if it runs or was scheduled; 0 if it is idle
- * @waiting: where it counts as waiting, see struct ib_cq_context; NULL while it does not
+ * @waits_on: 1 + the CPU where it counts as waiting, see struct ib_cq_context; 0 while it does
+ *	not
  * @pending: CQs that were scheduled, and that the runner has not seen yet
  * @ready: the first of the CQs with completions, in the order in which they are polled;
  *	linked by ib_cq.link
@@ -199,19 +236,22 @@ struct ib_cq_lane {
 	struct list_head list;
 	atomic_t users;
 	union {
-		struct irq_poll iop;
+		struct {
+			struct ib_cq_softirq __percpu *softirq;
+			call_single_data_t mover;
+		};
 		struct ib_cq_thread thread;
 	};
-	spinlock_t lock;
+	raw_spinlock_t lock;
 	struct ib_cq_runner *runner;
 	struct list_head busy;
 	struct list_head spare;
 	unsigned int runners;
-	struct timer_list watch;
+	struct ib_cq_watch watch;
 
 	struct llist_head pending ____cacheline_aligned_in_smp;
 	atomic_t active;
-	atomic_t *waiting;
+	int waits_on;
 	bool watched;
 
 	struct llist_node *ready ____cacheline_aligned_in_smp;
@@ -261,6 +301,7 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane);
 int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs);
 void ib_cq_hand_over(struct ib_cq_lane *lane);
 void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq);
+void ib_cq_watch_init(struct ib_cq_lane *lane);
 void ib_cq_start_watch(struct ib_cq_lane *lane);
 bool ib_cq_polled_by_caller(struct ib_cq *cq);
 bool ib_cq_in_done_of(struct ib_cq *cq);
@@ -393,7 +434,7 @@ static __always_inline void ib_cq_enqueue(struct ib_cq_lane *lane, struct ib_cq 
 	if (llist_add(&cq->link, &lane->pending) && !atomic_xchg(&lane->active, 1)) {
 		lane->stats.schedules++;
 		lane->ctx->schedule(lane);
-	} else if (lane->watched && !timer_pending(&lane->watch)) {
+	} else if (lane->watched && !hrtimer_is_queued(&lane->watch.timer)) {
 		ib_cq_start_watch(lane);
 	}
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A done() that sleeps in a work queue must not stop the CQs beside it.
+ * A CQ must not stop those beside it: neither by a done() that does not return, in a work queue,
+ * nor by the CPU that it was notified on.
  *
  * A lane of a work queue context has a runner that polls its CQs (lane.c), and a spare runner for
  * each of them. When the runner sleeps in a done(), it is displaced: a spare one takes its place,
@@ -26,19 +27,32 @@
  * Who displaces a runner:
  *
  *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
- *   - a watch, for sleeps of other kinds. A waker that makes a CQ pending beside others starts
+ *   - the watch, for sleeps of other kinds. A waker that makes a CQ pending beside others starts
  *     it. It checks every jiffy until the lane is idle, and displaces a runner that is asleep in
  *     a done() or has been in this batch: one that waits by short sleeps may be awake whenever
  *     the watch looks. What was before the batch does not count, for a CQ whose done() does not
  *     sleep is not polled beside others. It need not know whether another CQ is ready: if none
- *     is, the next runner finds that out, and the lane becomes idle.
+ *     is, the next runner finds that out, and the lane becomes idle;
+ *   - the watch, if the batch is the same for IB_CQ_STUCK jiffies: a done() keeps its CPU busy,
+ *     or a task of higher priority does.
  *
- * lane->lock guards lane->runner, @busy and @spare; it is taken with softirqs off, since the
- * watch is a timer. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
+ * In softirq and in the bound work queue, a lane runs where the first of its CQs was notified. The
+ * others must not depend on that CPU, where a task may have preemption off, or be a real-time one,
+ * that waits for just what they do. So when the lane has been scheduled and does not run, the watch
+ * has another CPU run it: after 2 jiffies, and again after 4, 8, 16 more, for whoever is behind
+ * others in a long line of work is not to go to the end of the next line each time.
+ *
+ * The watch is a timer that expires in hard interrupt, since whoever started it may have
+ * softirqs off until a done() is called.
+ *
+ * lane->lock guards lane->runner, @busy and @spare; it is taken with interrupts off, for the
+ * watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
  * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced;
  * the watch does so to find out whether it needs the lock.
  * Documentation/models/handover.pml is a model of this.
  */
+#include <linux/cpumask.h>
+#include <linux/hrtimer.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -49,7 +63,11 @@
 /* Interval of the watch, in jiffies. */
 #define IB_CQ_WATCH	1
 
-static void ib_cq_watch(struct timer_list *timer);
+/* Of these: until a lane that waits for a CPU is moved for the first time. */
+#define IB_CQ_PATIENCE	2
+
+/* And until a done() that does not sleep is taken for one that does not return. */
+#define IB_CQ_STUCK	(HZ / 4)
 
 static void ib_cq_runner_init(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 			      struct list_head *list)
@@ -58,21 +76,20 @@ static void ib_cq_runner_init(struct ib_cq_lane *lane, struct ib_cq_runner *runn
 	runner->at = runner->wc;
 	runner->end = runner->wc;
 	INIT_WORK(&runner->work, ib_cq_work);
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	list_add_tail(&runner->node, list);
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 }
 
 void ib_cq_runners_init(struct ib_cq_lane *lane)
 {
-	spin_lock_init(&lane->lock);
+	raw_spin_lock_init(&lane->lock);
 	INIT_LIST_HEAD(&lane->busy);
 	INIT_LIST_HEAD(&lane->spare);
 	ib_cq_runner_init(lane, &lane->own, &lane->busy);
 	lane->runner = &lane->own;
 	lane->runners = 1;
-	lane->watched = lane->ctx->start;
-	timer_setup(&lane->watch, ib_cq_watch, 0);
+	ib_cq_watch_init(lane);
 }
 
 /* The lane serves no CQ any more: all its runners are spare ones, or about to be idle. */
@@ -80,11 +97,14 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner, *next;
 
-	timer_shutdown_sync(&lane->watch);
-	list_splice_init(&lane->busy, &lane->spare);
-	/* A runner that has returned its CQ may still schedule the lane, without need. */
+	/* A runner that has returned its CQ may still schedule the lane, or start the watch, */
+	list_for_each_entry(runner, &lane->busy, node)
+		cancel_work_sync(&runner->work);
 	list_for_each_entry(runner, &lane->spare, node)
 		cancel_work_sync(&runner->work);
+	/* which may have moved the lane by now, all without need. */
+	hrtimer_cancel(&lane->watch.timer);
+	list_splice_init(&lane->busy, &lane->spare);
 	list_for_each_entry_safe(runner, next, &lane->spare, node) {
 		cancel_work_sync(&runner->work);
 		if (runner != &lane->own)
@@ -136,11 +156,11 @@ void ib_cq_hand_over(struct ib_cq_lane *lane)
 
 	if (!lane->ctx->start)
 		return;
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	runner = lane->runner;
 	if (READ_ONCE(runner->poller) == current)
 		ib_cq_displace(lane, runner, atomic_read(&runner->nr), raw_smp_processor_id());
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 }
 
 /*
@@ -158,9 +178,9 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	 * First: when @cq is pending, each CQ may want a runner again. If this one is started
 	 * before its work item has returned, it is executed after that.
 	 */
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	list_move_tail(&runner->node, &lane->spare);
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 	ib_cq_enqueue(lane, cq);
 }
 
@@ -203,30 +223,111 @@ static bool ib_cq_watch_on(const struct ib_cq_lane *lane)
 	return atomic_read(&lane->active);
 }
 
-static void ib_cq_watch(struct timer_list *timer)
+/* A CPU that may run what @cpu does not. */
+static int ib_cq_next_cpu(int cpu)
 {
-	struct ib_cq_lane *lane = from_timer(lane, timer, watch);
+	int next = cpumask_next(cpu, cpu_online_mask);
+
+	return next < nr_cpu_ids ? next : cpumask_first(cpu_online_mask);
+}
+
+/* Whether the lane has done nothing for another tick. */
+static bool ib_cq_stands_still(struct ib_cq_lane *lane)
+{
+	const struct ib_cq_lane_stats *stats = &lane->stats;
+	struct ib_cq_watch *watch = &lane->watch;
+	/* Whether they change is all that matters. data_race: the runner counts meanwhile */
+	unsigned long progress = data_race(stats->runs + stats->rounds + stats->completions);
+	int nr = atomic_read_acquire(&READ_ONCE(lane->runner)->nr);
+
+	if (watch->progress == progress && watch->nr == nr) {
+		watch->still++;
+		return true;
+	}
+	watch->progress = progress;
+	watch->nr = nr;
+	watch->still = 0;
+	watch->patience = IB_CQ_PATIENCE;
+	watch->cpu = -1;
+	return false;
+}
+
+/* It was scheduled, and does not run. */
+static void ib_cq_watch_move(struct ib_cq_lane *lane)
+{
+	struct ib_cq_watch *watch = &lane->watch;
+	int waits_on = READ_ONCE(lane->waits_on);
+
+	if (!waits_on || watch->still < watch->patience)
+		return;
+	watch->still = 0;
+	watch->patience *= 2;
+	watch->cpu = ib_cq_next_cpu(watch->cpu < 0 ? waits_on - 1 : watch->cpu);
+	lane->stats.moves++;
+	raw_spin_lock(&lane->lock);
+	lane->ctx->move(lane, watch->cpu);
+	raw_spin_unlock(&lane->lock);
+}
+
+/* Returns the batch whose end others are not to wait for, as its @nr; or 0. */
+static int ib_cq_stuck_in(const struct ib_cq_lane *lane, const struct ib_cq_runner *runner, int *cpu)
+{
+	int nr = ib_cq_slept_in(runner, cpu);
+
+	if (nr || lane->watch.still < IB_CQ_STUCK)
+		return nr;
+	*cpu = ib_cq_next_cpu(*cpu);
+	return lane->watch.nr;
+}
+
+static void ib_cq_watch_runner(struct ib_cq_lane *lane)
+{
 	int nr, cpu = 0;
 
-	if (!ib_cq_watch_on(lane))
-		return;
 	/*
-	 * Without the lock, because it has nearly never slept; no runner is freed while the
+	 * Without the lock, because it nearly always goes on; no runner is freed while the
 	 * watch is on.
 	 */
-	if (ib_cq_slept_in(READ_ONCE(lane->runner), &cpu)) {
-		spin_lock(&lane->lock);
-		nr = ib_cq_slept_in(lane->runner, &cpu);
-		ib_cq_displace(lane, lane->runner, nr, cpu);
-		spin_unlock(&lane->lock);
-	}
-	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);
+	if (!ib_cq_stuck_in(lane, READ_ONCE(lane->runner), &cpu))
+		return;
+	raw_spin_lock(&lane->lock);
+	nr = ib_cq_stuck_in(lane, lane->runner, &cpu);
+	ib_cq_displace(lane, lane->runner, nr, cpu);
+	raw_spin_unlock(&lane->lock);
+}
+
+/* Interrupts are off. */
+static enum hrtimer_restart ib_cq_watch(struct hrtimer *timer)
+{
+	struct ib_cq_lane *lane = container_of(timer, struct ib_cq_lane, watch.timer);
+	bool still;
+
+	if (!ib_cq_watch_on(lane))
+		return HRTIMER_NORESTART;
+	still = ib_cq_stands_still(lane);
+	if (lane->ctx->start)
+		ib_cq_watch_runner(lane);
+	if (still && lane->ctx->move)
+		ib_cq_watch_move(lane);
+	/* A waker may start it as well. */
+	ib_cq_start_watch(lane);
+	return HRTIMER_NORESTART;
+}
+
+void ib_cq_watch_init(struct ib_cq_lane *lane)
+{
+	lane->watched = lane->ctx->start || lane->ctx->move;
+	lane->watch.patience = IB_CQ_PATIENCE;
+	lane->watch.cpu = -1;
+	hrtimer_init(&lane->watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	lane->watch.timer.function = ib_cq_watch;
 }
 
 /* A CQ became pending beside others. Any context but NMI. */
 void ib_cq_start_watch(struct ib_cq_lane *lane)
 {
-	mod_timer(&lane->watch, jiffies + IB_CQ_WATCH);
+	hrtimer_start(&lane->watch.timer, ns_to_ktime(jiffies_to_nsecs(IB_CQ_WATCH)),
+		      HRTIMER_MODE_REL_HARD);
 }
 
 /* Whether the caller is in a done() of @cq. */
@@ -236,10 +337,10 @@ bool ib_cq_in_done_of(struct ib_cq *cq)
 	struct ib_cq_runner *runner;
 	bool found = false;
 
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	list_for_each_entry(runner, &lane->busy, node)
 		found |= READ_ONCE(runner->poller) == current && runner->cq == cq;
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 	return found;
 }
 

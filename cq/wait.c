@@ -249,13 +249,13 @@ static void ib_cq_strike_own(struct ib_cq *cq, struct ib_qp *qp)
 	struct ib_cq_lane *lane = cq->lane;
 	struct ib_cq_runner *runner;
 
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	list_for_each_entry(runner, &lane->busy, node) {
 		if (READ_ONCE(runner->poller) == current)
 			ib_cq_strike_batch(runner, cq, qp);
 	}
 	ib_cq_strike_ahead(lane, cq, qp);
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 }
 
 /* Returns false if no round of @cq waits for a parked runner. */
@@ -266,7 +266,7 @@ static bool ib_cq_strike_parked(struct ib_cq *cq, struct ib_qp *qp)
 	bool parked = false;
 
 	lockdep_assert_held(&ib_cq_lanes_lock);
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	list_for_each_entry(runner, &lane->busy, node) {
 		if (!runner->parked)
 			continue;
@@ -276,7 +276,7 @@ static bool ib_cq_strike_parked(struct ib_cq *cq, struct ib_qp *qp)
 	}
 	if (parked)
 		ib_cq_strike_ahead(lane, cq, qp);
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 	return parked;
 }
 
@@ -286,14 +286,14 @@ static int ib_cq_park_in(struct ib_cq_lane *lane, bool parked)
 	struct ib_cq_runner *runner;
 	int nr = 0;
 
-	spin_lock_bh(&lane->lock);
+	raw_spin_lock_irq(&lane->lock);
 	list_for_each_entry(runner, &lane->busy, node) {
 		if (READ_ONCE(runner->poller) == current) {
 			runner->parked = parked;
 			nr++;
 		}
 	}
-	spin_unlock_bh(&lane->lock);
+	raw_spin_unlock_irq(&lane->lock);
 	return nr;
 }
 

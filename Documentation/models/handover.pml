@@ -12,7 +12,7 @@
  *				and ib_cq_poll_batch() in cq/lane.c
  *	runner(), aside on	ib_cq_end_displaced(), ib_cq_return_runner() in cq/handover.c
  *	displace()		ib_cq_displace()
- *	watch(), look_at()	ib_cq_watch(), ib_cq_watch_on(), ib_cq_slept_in()
+ *	watch(), look_at()	ib_cq_watch(), ib_cq_watch_on(), ib_cq_stuck_in()
  *	waiter(), freer()	ib_cq_forget_qp_in(), ib_cq_stop()
  *	state[c]		ib_cq.state
  *	woken, turn		ib_cq_lane.pending and .ready
@@ -27,13 +27,14 @@
  *
  * The first done() of CQ 0 sleeps until all other CQs have had a done(), or are freed, as
  * one does that waits for that; with -DSHORT it sleeps for a moment and is awake when
- * the watch looks. With -DASIDE it steps aside by itself, and any other one
+ * the watch looks; with -DSTUCK the watch takes any batch for one that does not end, asleep or
+ * not. With -DASIDE it steps aside by itself, and any other one
  * may; else there is a watch.
  *
  * Shown at every step:
  *   - completions of a CQ are handled, and a CQ is polled, by one runner at a time
  *   - only the lane's runner touches its turn; who displaces it takes out the right CQ
- *   - no runner is displaced for a sleep in an earlier batch
+ *   - no runner is displaced for a sleep in an earlier batch (not with -DSTUCK)
  *   - a CQ is on one list at most; nobody touches one that was freed
  *   - there is a spare runner for whoever displaces one; a work item is queued once
  *   - who waits for the round to end finds handled what was polled before
@@ -224,7 +225,9 @@ inline displace(r, b, c)
 	if
 	:: atomic {
 		drained && b && mem[NR(r)] == b ->
+#ifndef STUCK
 		assert(slept[r]);
+#endif
 		displaced[r] = true;
 		c = mem[CQ(r)]
 		}
@@ -243,7 +246,9 @@ inline displace(r, b, c)
 }
 
 #ifndef ASIDE
-#if defined(SHORT) && !defined(BUG_NO_SWITCHES)
+#ifdef STUCK
+#define has_slept(r)	true
+#elif defined(SHORT) && !defined(BUG_NO_SWITCHES)
 #define has_slept(r)	(asleep[r] || sleeps[r] != mem[SW(r)])
 #else
 #define has_slept(r)	asleep[r]
@@ -258,6 +263,9 @@ inline look_at(r, b, n)
 {
 	b = mem[NR(r)];
 	if
+#ifdef STUCK
+	:: true
+#else
 	:: asleep[r]
 	:: !asleep[r] ->
 #if defined(SHORT) && !defined(BUG_NO_SWITCHES)
@@ -268,6 +276,7 @@ inline look_at(r, b, n)
 		fi
 #else
 		b = 0
+#endif
 #endif
 	fi;
 	n = 0

@@ -778,9 +778,9 @@ static bool watch_ends(struct ib_cq_lane *lane)
 {
 	unsigned long end = jiffies + KVT_TIMEOUT;
 
-	while (timer_pending(&lane->watch) && time_before(jiffies, end))
+	while (hrtimer_is_queued(&lane->watch.timer) && time_before(jiffies, end))
 		schedule_timeout_uninterruptible(1);
-	return !timer_pending(&lane->watch);
+	return !hrtimer_is_queued(&lane->watch.timer);
 }
 
 static void watch_is_on_only_while_somebody_waits(struct kunit *test)
@@ -792,7 +792,7 @@ static void watch_is_on_only_while_somebody_waits(struct kunit *test)
 	struct recorder *a = sleeper(test, m, &g);
 
 	/* No other CQ waits next to the one that sleeps. */
-	KUNIT_EXPECT_FALSE(test, timer_pending(&lane->watch));
+	KUNIT_EXPECT_FALSE(test, hrtimer_is_queued(&lane->watch.timer));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&lane->active));
 	KUNIT_EXPECT_EQ(test, 0, lane->stats.handovers);
 	expect_served(test, b);
