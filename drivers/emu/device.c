@@ -122,6 +122,7 @@ static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 
 static int emu_add_gid(const struct ib_gid_attr *attr, void **context)
 {
+	struct emu_port *port = emu_port(attr->device, attr->port_num);
 	const struct net_device *ndev;
 	const struct net *net;
 
@@ -129,8 +130,9 @@ static int emu_add_gid(const struct ib_gid_attr *attr, void **context)
 	ndev = rcu_dereference(attr->ndev);
 	net = ndev ? dev_net(ndev) : NULL;
 	rcu_read_unlock();
-	return emu_fabric_add_gid(emu_port(attr->device, attr->port_num), &attr->gid,
-				  attr->gid_type, net);
+	/* The network device is only compared, for it may be gone. */
+	return emu_fabric_add_gid(port, &attr->gid, attr->gid_type, net,
+				  ndev && ndev == READ_ONCE(port->netdev));
 }
 
 static int emu_del_gid(const struct ib_gid_attr *attr, void **context)

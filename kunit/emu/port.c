@@ -496,6 +496,56 @@ static void n3_network_device_has_one_port(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rig_port_write("kvt_second", 1, "netdev", netdev_name(first)));
 }
 
+/* The network devices of two ports, one on top of the other. */
+struct stack {
+	struct net_device *lower;
+	struct net_device *upper;
+};
+
+static void unstack(void *arg)
+{
+	struct stack *s = arg;
+
+	rtnl_lock();
+	netdev_upper_dev_unlink(s->lower, s->upper);
+	rtnl_unlock();
+	dev_put(s->lower);
+	dev_put(s->upper);
+}
+
+static void put_on_top(struct kunit *test, struct ib_device *lower, struct ib_device *upper)
+{
+	struct stack *s = kvt_zalloc(test, sizeof(*s));
+	int err;
+
+	s->lower = ib_device_get_netdev(lower, 1);
+	s->upper = ib_device_get_netdev(upper, 1);
+	rtnl_lock();
+	err = netdev_upper_dev_link(s->lower, s->upper, NULL);
+	rtnl_unlock();
+	KUNIT_ASSERT_EQ(test, 0, err);
+	kvt_defer(test, unstack, s);
+}
+
+/* The second end's network device comes on top of the first one's, which then has its address, too. */
+static void n4_address_leads_to_the_port_that_is_on_its_network_device(struct kunit *test)
+{
+	const struct rig_net net = { .kind = RIG_NET_ROCE_V2_IP4, .across = true };
+	struct rig *r = rig_net_new(test, &net);
+	struct ib_wc wc;
+	u32 port;
+
+	r->timeout = 8;
+	r->retry_cnt = 2;
+	put_on_top(test, r->a.ibdev, r->b.ibdev);
+	KUNIT_EXPECT_TRUE(test, kvt_until(!ib_find_gid(r->a.ibdev, &r->b.gid, &port, NULL)));
+	rig_start(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, LEN));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+}
+
 static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE_PARAM(r25_datagrams_stay_in_their_partition, partition_gen_params),
 	KUNIT_CASE_PARAM(r25_connections_stay_in_their_partition, partition_gen_params),
@@ -512,6 +562,7 @@ static struct kunit_case emu_conform_port_cases[] = {
 	KUNIT_CASE(rate_follows_the_network_device),
 	KUNIT_CASE(network_device_that_moves_stays_bound),
 	KUNIT_CASE(n3_network_device_has_one_port),
+	KUNIT_CASE(n4_address_leads_to_the_port_that_is_on_its_network_device),
 	{}
 };
 KVT_SUITE(emu_conform_port);

@@ -32,6 +32,7 @@
  * @twin: there was another one of this address and type when it was added
  * @port: the port that has it
  * @net: the network namespace that has it; only compared
+ * @own: it is an address of the port's network device itself, not of one on top of that
  */
 struct emu_gid {
 	struct hlist_node node;
@@ -41,6 +42,7 @@ struct emu_gid {
 	bool twin;
 	struct emu_port *port;
 	const struct net *net;
+	bool own;
 };
 
 static DEFINE_MUTEX(emu_fabric_lock);
@@ -133,11 +135,12 @@ static bool emu_fabric_has_gid(const union ib_gid *gid, enum ib_gid_type type)
 }
 
 /*
- * Adds one more address of @port, which it has in @net. If two ports have the same address in
- * one namespace, the one that was added last is found.
+ * Adds one more address of @port, which it has in @net; @own if its network device has that. If two
+ * ports have the same address in one namespace, that one is found, or else the one that was added
+ * last.
  */
 int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type,
-		       const struct net *net)
+		       const struct net *net, bool own)
 {
 	struct emu_gid *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 
@@ -147,6 +150,7 @@ int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_g
 	entry->type = type;
 	entry->port = port;
 	entry->net = net;
+	entry->own = own;
 	mutex_lock(&emu_fabric_lock);
 	entry->twin = emu_fabric_has_gid(gid, type);
 	hash_add_rcu(emu_gids, &entry->node, emu_gid_hash(gid, type));
@@ -184,19 +188,29 @@ static struct emu_gid *emu_port_gid(const struct emu_port *port, const union ib_
 	return NULL;
 }
 
-/* Of those that have the address, the one in the sender's namespace, or else the newest, @first. */
+/*
+ * Of those that have the address: the sender, if it is its source, too; or else one in the sender's
+ * namespace, which has it on its own network device rather than on top of that; or else the newest,
+ * @first.
+ */
 static noinline struct emu_port *emu_fabric_find_twin(const struct emu_av *av,
 						      struct emu_gid *first)
 {
-	const struct emu_gid *own = emu_port_gid(av->port, &av->sgid, av->gid_type);
-	const struct net *net = own ? own->net : NULL;
-	struct emu_gid *entry;
+	const struct emu_gid *source = emu_port_gid(av->port, &av->sgid, av->gid_type);
+	const struct net *net = source ? source->net : NULL;
+	struct emu_gid *entry, *near = NULL;
 
+	if (source && emu_gid_is(source, &av->dgid, av->gid_type))
+		return av->port;
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
-		if (entry->net == net && emu_gid_is(entry, &av->dgid, av->gid_type))
+		if (entry->net != net || !emu_gid_is(entry, &av->dgid, av->gid_type))
+			continue;
+		if (entry->own)
 			return entry->port;
+		if (!near)
+			near = entry;
 	}
-	return first->port;
+	return near ? near->port : first->port;
 }
 
 static struct emu_port *emu_fabric_find_gid(const struct emu_av *av)

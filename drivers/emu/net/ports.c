@@ -371,7 +371,7 @@ static int emu_port_replace_gid(struct emu_port *port, unsigned int index,
 
 	lockdep_assert_held(&emu_ports_lock);
 	if (emu_gid_is_set(gid)) {
-		err = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB, NULL);
+		err = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB, NULL, true);
 		if (err)
 			return err;
 	}
