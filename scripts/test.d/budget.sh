@@ -77,29 +77,51 @@ budget_begins() {
 	machine_before=$(machine_ms)
 }
 
+# cold_work <command>: what the next run finds done: its processor time is not the tier's.
+cold_work() {
+	local me=$BASHPID before status=0
+	before=$(children_ms "$me")
+	"$@" || status=$?
+	echo $(($(children_ms "$me") - before)) >>"$work/cold"
+	return $status
+}
+
+# over_budget <processor time of the run> <of others, in milliseconds> <of the unit>: says so, if it is.
+over_budget() {
+	local units=$(($1 / $3)) limit=$BUDGET_UNITS
+	# Others had more than a quarter of what the run had.
+	[ $((4 * $2)) -le "$1" ] || limit=$((limit * (100 + BUSY_PERCENT) / 100))
+	[ "$units" -le "$limit" ] || echo "$units units, of $limit that are allowed:" \
+		"move something to --full, or make it faster: see the slowest parts"
+}
+
+# Made-up runs: within the budget and beyond it, alone and beside others.
+check_budget() {
+	local unit=$UNIT_MS run
+	run=$((BUDGET_UNITS * unit))
+	{
+		over_budget $run 0 $unit
+		over_budget $((run * 125 / 100)) $((run / 2)) $unit
+		[ -n "$(over_budget $((run * 11 / 10)) 0 $unit)" ] || echo "not red: a tenth too much"
+		[ -n "$(over_budget $((run * 14 / 10)) $run $unit)" ] ||
+			echo "not red: too much beside others"
+	} >"$work/check_budget.out"
+	check_empty "a run that exceeds its budget is told" "$work/check_budget.out"
+}
+
 budget_kept() {
-	local used unit units others limit=$BUDGET_UNITS
+	local used unit others cold=0
 	kill "$sampler"
 	wait "$sampler" || true
 	used=$(($(children_ms $$) - used_before))
 	others=$(($(machine_ms) - machine_before - used))
+	[ ! -e "$work/cold" ] || cold=$(awk '{ sum += $1 } END { print sum }' "$work/cold")
 	unit=$(awk '{ sum += $1 } END { print int(10 * sum / NR) }' "$work/units")
-	units=$((used / unit))
-	echo "        $((used / 1000)) s of processor time in $((SECONDS - started)) s, $units units" \
-		"of $unit ms; $BUDGET_UNITS units are $BUDGET_MINUTES minutes of two processors"
+	echo "        $((used / 1000)) s of processor time in $((SECONDS - started)) s, of which" \
+		"$((cold / 1000)) s not the next time; the rest is $(((used - cold) / unit)) units" \
+		"of $unit ms; others used $((others / 1000)) s;" \
+		"$BUDGET_UNITS units are $BUDGET_MINUTES minutes of two processors"
 	quick || return 0
-	# Proofs were made and files checked that are remembered from now on.
-	if [ -e "$work/cold" ]; then
-		echo "        not judged: for the next run, there is less to do"
-		return
-	fi
-	# Others had more than a quarter of what the run had.
-	if [ $((4 * others)) -gt "$used" ]; then
-		limit=$((BUDGET_UNITS * (100 + BUSY_PERCENT) / 100))
-		echo "        others used $((others / 1000)) s: $limit units are allowed"
-	fi
-	if [ "$units" -gt "$limit" ]; then
-		echo "move something to --full, or make it faster: see the slowest parts"
-	fi >"$work/budget.out"
+	over_budget $((used - cold)) "$others" "$unit" >"$work/budget.out"
 	check_empty "the default tier keeps within its $BUDGET_MINUTES minutes" "$work/budget.out"
 }

@@ -70,7 +70,7 @@ build_dir() {
 	find "$dir" -type l -delete
 	cp -rsf "$(realpath "$source")"/* "$dir/"
 	[ "$kernel" != uml ] || arch=(ARCH=um)
-	make -C "$tree" M="$dir" ${arch[@]+"${arch[@]}"} W=1 "$@" modules >"$log" 2>&1 || status=$?
+	make -C "$tree" -j"$KV_JOBS" M="$dir" ${arch[@]+"${arch[@]}"} W=1 "$@" modules >"$log" 2>&1 || status=$?
 	check_build "$what" "$log" $status
 	return $status
 }

@@ -17,8 +17,8 @@ tools_build() {
 	local out=$PROGRAMS log=$KV_BUILD/logs/build-tools.log status=0
 	mkdir -p "$out" "$KV_BUILD/logs"
 	{
-		make -C "$KV_ROOT/tools" O="$out" STATIC=1 &&
-			make -C "$KV_ROOT/tools/tests" BUILD="$out"
+		make -C "$KV_ROOT/tools" -j"$KV_JOBS" O="$out" STATIC=1 &&
+			make -C "$KV_ROOT/tools/tests" -j"$KV_JOBS" BUILD="$out"
 	} >"$log" 2>&1 || status=$?
 	check_build "the tools build" "$log" $status
 	[ "$status" -eq 0 ] || return $status

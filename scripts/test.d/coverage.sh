@@ -8,6 +8,6 @@
 
 part_coverage() {
 	need_build gcov
-	spawn "what the KUnit suites execute" told_by env KV_PATIENCE="$patience" \
+	spawn "what the KUnit suites execute" told_by \
 		"$KV_SCRIPTS/coverage"
 }

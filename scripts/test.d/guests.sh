@@ -10,7 +10,7 @@
 guest() {
 	local name=$1
 	shift
-	KV_PATIENCE=$patience "$KV_SCRIPTS/vm" --name "$name" --results "$work/$name" \
+	"$KV_SCRIPTS/vm" --name "$name" --results "$work/$name" \
 		${keep[@]+"${keep[@]}"} "$@" >"$work/$name.out" 2>&1
 }
 

@@ -17,6 +17,25 @@ says() {
 	done <<<"$3"
 }
 
+# Of the seeded bugs, those that this tier runs, and those that it leaves to others.
+seeds_here=0 seeds_elsewhere=0
+
+# spawn_seed <how many it has> <name> <command>
+spawn_seed() {
+	seeds_here=$((seeds_here + $1))
+	spawn "seed: $2" "${@:3}"
+}
+
+# Each tier is to catch nine of ten.
+check_seeds() {
+	local all=$((seeds_here + seeds_elsewhere))
+	echo "        $seeds_here of $all seeded bugs are caught in this tier"
+	[ $((10 * seeds_here)) -ge $((9 * all)) ] ||
+		echo "$seeds_here of $all are less than nine of ten" >"$work/seeds.out"
+	touch "$work/seeds.out"
+	check_empty "the tier runs nine of ten seeded bugs" "$work/seeds.out"
+}
+
 # is_red <fault> <what its report must say> <arguments of the guest>
 is_red() {
 	local reason=$2 name=selftest-$1
@@ -202,30 +221,33 @@ seeded_on() {
 # spawn_emulator_seeds <kernel> <module>: what the emulator does to guests, and where they are.
 # Both wait for the limit of a guest: not for the default tier.
 spawn_emulator_seeds() {
-	spawn "seed: breakpoints" expect_red_at_once breakpoints "$1" "$2" \
+	spawn_seed 1 breakpoints expect_red_at_once breakpoints "$1" "$2" \
 		$'not finished after\nits last result: progress: planted' --limit 20
-	spawn "seed: hang" expect_red_at_once hang "$1" "$2" \
+	spawn_seed 1 hang expect_red_at_once hang "$1" "$2" \
 		$'look 3: processor 1 is at ffffffff\nits last result: progress: planted' --limit 20
 }
 
 spawn_contract_seeds() {
 	local plain=$BREACHES kernel
-	spawn "seed: contract_panic" expect_contract_red contract_panic "$SEEDED" \
+	spawn_seed 1 contract_panic expect_contract_red contract_panic "$SEEDED" \
 		"${built[$SEEDED]}" "$plain" \
 		'Kernel panic.*rule 10 of the contract was broken by kverbs_selftest_contract'
-	spawn "seed: contract_warn" expect_contract_red contract_warn "$SEEDED" \
+	spawn_seed 1 contract_warn expect_contract_red contract_warn "$SEEDED" \
 		"${built[$SEEDED]}" "$plain" \
 		'the contract was broken: rule 10: kverbs_selftest_contract'
 	need_breaches "$SEEDED_DEBUG"
-	spawn "seed: contract_locks" expect_contract_red contract_locks "$SEEDED_DEBUG" \
+	spawn_seed 1 contract_locks expect_contract_red contract_locks "$SEEDED_DEBUG" \
 		"${built[$SEEDED_DEBUG]}" "$BREACHES" $'circular locking\nconsole:kverbs_client_method'
 	spawn "seed: none, contract" expect_contract_green "$SEEDED_DEBUG" \
 		"${built[$SEEDED_DEBUG]}" "$BREACHES"
 	local kernels=(6.12 6.1)
 	! quick || kernels=(uml)
+	local seeds=4
 	for kernel in "${kernels[@]}"; do
 		need_breaches "$kernel"
-		spawn "seed: contract, $kernel" stock_contract "$kernel" "$MODULES_DIR" "$BREACHES"
+		# The same bugs on each kernel.
+		spawn_seed $seeds "contract, $kernel" stock_contract "$kernel" "$MODULES_DIR" "$BREACHES"
+		seeds=0
 	done
 }
 
@@ -236,40 +258,44 @@ spawn_seeds() {
 		[locks]='circular locking|lockdep turned itself off'
 		[atomic]='BUG: sleeping function')
 	for fault in leak uaf locks atomic; do
-		spawn "seed: $fault" expect_red $fault "$SEEDED_DEBUG" "$2/kverbs_selftest.ko" \
+		spawn_seed 1 "$fault" expect_red $fault "$SEEDED_DEBUG" "$2/kverbs_selftest.ko" \
 			"${says[$fault]}"
 	done
-	spawn "seed: panic" expect_red panic "$SEEDED" "$1/kverbs_selftest.ko" 'Kernel panic'
-	spawn "seed: warn" expect_red warn "$SEEDED" "$1/kverbs_selftest.ko" 'WARNING:'
-	spawn "seed: kunit" expect_red kunit "$SEEDED" "$1/kverbs_selftest_kunit.ko" \
+	spawn_seed 1 panic expect_red panic "$SEEDED" "$1/kverbs_selftest.ko" 'Kernel panic'
+	spawn_seed 1 warn expect_red warn "$SEEDED" "$1/kverbs_selftest.ko" 'WARNING:'
+	spawn_seed 1 kunit expect_red kunit "$SEEDED" "$1/kverbs_selftest_kunit.ko" \
 		$'case failed: kverbs_selftest.fails\nEXPECTATION FAILED\nExpected 1 == 2'
-	spawn "seed: suites" expect_red suites "$SEEDED" "$1/kverbs_selftest_kunit.ko" \
+	spawn_seed 1 suites expect_red suites "$SEEDED" "$1/kverbs_selftest_kunit.ko" \
 		'1 of 2 suites' --suites 2
 	spawn "seed: none" expect_green "$2/kverbs_selftest.ko"
 }
 
-# spawn_hotplug_seed <fault> <what its report must say> [..]: the default tier has time for about half
-# of them, others each time.
+# spawn_hotplug_seed <fault> <what its report must say> [..]
 spawn_hotplug_seed() {
-	! quick || [ $((RANDOM % 2)) -eq 0 ] || return 0
-	spawn "seed: hotplug_$1" hotplug_red "$@"
+	spawn_seed 1 "hotplug_$1" hotplug_red "$@"
 }
 
 part_selftest() {
 	local plain
 	seeded_on
 	spawn "samples of hung guests" check_samples
+	spawn "runs beyond the budget" check_budget
 	spawn "failures that a test made" check_injected
 	need_build "$SEEDED"
 	need_dir "$SEEDED" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
 	plain=$EXTRA_DIR
-	quick || spawn_emulator_seeds lean "$plain/kverbs_selftest.ko"
+	if quick; then
+		seeds_elsewhere=$((seeds_elsewhere + 2))
+	else
+		spawn_emulator_seeds lean "$plain/kverbs_selftest.ko"
+	fi
 	need_build "$SEEDED_DEBUG"
 	need_dir "$SEEDED_DEBUG" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
 	spawn_seeds "$plain" "$EXTRA_DIR"
 	plain=$EXTRA_DIR/kverbs_selftest.ko
 	need_initfail "$SEEDED_DEBUG"
-	spawn "seeds in an init" sweeps_are_red "$plain $EXTRA_DIR/kverbs_initfail.ko"
+	# Those of an init, and kmemleak that is off.
+	spawn_seed 5 "in an init" sweeps_are_red "$plain $EXTRA_DIR/kverbs_initfail.ko"
 	spawn_hotplug_seed lose 'BUG: .* lost=[1-9]'
 	spawn_hotplug_seed double 'BUG: .* doubled=[1-9]'
 	spawn_hotplug_seed late 'BUG: .* late=[1-9]'
@@ -284,4 +310,7 @@ part_selftest() {
 		$'broken: rule 7: kverbs_hotplug\nconsole:emu0: kverbs_hotplug leaked qp [0-9]+'
 	need_breaches "$SEEDED"
 	spawn_contract_seeds
+	# A data race.
+	has_part kcsan || seeds_elsewhere=$((seeds_elsewhere + 1))
+	check_seeds
 }

@@ -44,8 +44,7 @@ build_uml_ulps() {
 		check_passed "the kernel's own ULPs build, uml (as the last time)"
 		return
 	fi
-	touch "$work/cold"
-	build_ulps uml "${UML_PARTS[@]}" || return
+	cold_work build_ulps uml "${UML_PARTS[@]}" || return
 	rm -rf "$kept"
 	mkdir -p "$kept"
 	cp "$out"/*.ko "$kept/"
