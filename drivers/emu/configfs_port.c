@@ -392,7 +392,7 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 	name[n] = '\0';
 	config = emu_config_port_begin(dir);
 	port = emu_config_port_live(dir);
-	if (port && !emu_core_can_rebind(port->edev)) {
+	if (port && !emu_core_can_rebind()) {
 		pr_warn("port %u of %s: cannot bind to another network device while it is enabled; disable the device first\n",
 			port->num, port->edev->ibdev.name);
 		err = -EBUSY;

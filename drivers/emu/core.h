@@ -117,13 +117,12 @@ int emu_core_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 
 /**
- * emu_core_can_rebind() - may the network device of a port change now?
- * @edev: the device
+ * emu_core_can_rebind() - may the network device of a port change while the device is registered?
  *
- * Context: Process.
+ * Context: Any.
  * Return: false if the core would not notice: its GID tables would stay as they are.
  */
-bool emu_core_can_rebind(struct emu_device *edev);
+bool emu_core_can_rebind(void);
 
 /**
  * emu_core_debugfs() - add the files for features that only this core has

@@ -186,7 +186,7 @@ void emu_core_unregister(struct emu_device *edev)
 	ib_unregister_device(&edev->ibdev);
 }
 
-bool emu_core_can_rebind(struct emu_device *edev)
+bool emu_core_can_rebind(void)
 {
 	return true;
 }

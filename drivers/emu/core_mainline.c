@@ -31,23 +31,23 @@
  * Events of ports
  *
  * The core reads the state of a port early in ib_register_device(), and takes no events before its
- * end. A change between the two must not be lost, whenever it comes:
+ * end, nor while it moves a device to another network namespace. A change meanwhile must not be
+ * lost, whenever it comes:
  *
  *   before the core's look		the core reads the new state: it was written first
- *   after it, and before the device
- *   is registered			the event stays in emu_port.due, where emu_core_register()
- *					finds it when the device is registered: it queues @events,
- *					which reports what is due
- *   after that				emu_dispatch_event() finds the device registered, and queues
+ *   after it, while the device is
+ *   not enabled			the event stays in emu_port.due. The core adds clients when it
+ *					enables a device: for ours, emu_client_add(), that is the
+ *					time to queue @events, which reports what is due
+ *   after that				emu_dispatch_event() finds the device enabled, and queues
  *					@events itself
  *
  * Which of the last two it is cannot be told from outside, but pair A leaves no gap. To the event
- * the core answers by reading the state again, which was written before the event was due. On
- * kernels 6.1 and 6.12 the clients are added when the device is registered already, so the third
- * row holds for what comes while they are; that @events is queued twice then does no harm.
+ * the core answers by reading the state again, which was written before the event was due. That
+ * @events is queued twice when both see it does no harm.
  *
- *   A  emu_dispatch_event(): full barrier between @due and the look whether it is registered -
- *	emu_core_register(): full barrier between the end of the registration and the look at @due
+ *   A  emu_dispatch_event(): full barrier between @due and the look whether it is enabled -
+ *	emu_report_port(), queued once the device is enabled: full barrier before the look at @due
  *	one of them sees the other's
  */
 #include <linux/irq_work.h>
@@ -299,6 +299,7 @@ void emu_dispatch_event(const struct ib_event *event)
 static void emu_report_port(struct emu_port *port)
 {
 	struct ib_event event = { .device = &port->edev->ibdev, .element.port_num = port->num };
+	/* full barrier: pair A */
 	unsigned long due = atomic_xchg(&port->due, 0);
 	int bit, last = IB_EVENT_PORT_ERR;
 
@@ -326,6 +327,21 @@ static void emu_events_work(struct work_struct *work)
 	ib_device_put(&edev->ibdev);
 }
 
+/* The core has enabled a device: it has been registered, or moved to another namespace. */
+static int emu_client_add(struct ib_device *ibdev)
+{
+	if (ibdev->ops.owner != THIS_MODULE)
+		return -ENODEV;
+	/* Until clients are removed again, the device stays. */
+	queue_work(system_unbound_wq, &to_edev(ibdev)->events);
+	return 0;
+}
+
+static struct ib_client emu_client = {
+	.name = KBUILD_MODNAME,
+	.add = emu_client_add,
+};
+
 int emu_core_register(struct emu_device *edev, const char *name)
 {
 	u32 i;
@@ -336,21 +352,9 @@ int emu_core_register(struct emu_device *edev, const char *name)
 	for (i = 0; i < edev->nr_ports; i++)
 		atomic_set(&edev->ports[i].due, 0);
 	err = ib_register_device(&edev->ibdev, name, &edev->pdev->dev);
-	if (err) {
+	if (err)
 		cancel_work_sync(&edev->events);
-		return err;
-	}
-	/*
-	 * But it may have asked before a change, which then found the device not registered
-	 * yet. Somebody may have unregistered the device already.
-	 */
-	/* full barrier: pair A */
-	smp_mb();
-	if (ib_device_try_get(&edev->ibdev)) {
-		queue_work(system_unbound_wq, &edev->events);
-		ib_device_put(&edev->ibdev);
-	}
-	return 0;
+	return err;
 }
 
 void emu_core_unregister(struct emu_device *edev)
@@ -361,11 +365,8 @@ void emu_core_unregister(struct emu_device *edev)
 }
 
 /* Mainline's core takes GIDs from a network device as it registers a device, not later. */
-bool emu_core_can_rebind(struct emu_device *edev)
+bool emu_core_can_rebind(void)
 {
-	if (!ib_device_try_get(&edev->ibdev))
-		return true;
-	ib_device_put(&edev->ibdev);
 	return false;
 }
 
@@ -670,11 +671,19 @@ void emu_core_query_device(const struct emu_device *edev, struct ib_device_attr 
 
 int emu_core_init(void)
 {
-	return emu_user_init();
+	int err = emu_user_init();
+
+	if (err)
+		return err;
+	err = ib_register_client(&emu_client);
+	if (err)
+		emu_user_exit();
+	return err;
 }
 
 void emu_core_exit(void)
 {
+	ib_unregister_client(&emu_client);
 	emu_user_exit();
 }
 

@@ -9,12 +9,15 @@
  * network namespace, and no directory in configfs. It is removed by "rdma link delete", with
  * its network device, or with the module, on which it holds no reference.
  *
- * Whoever unregisters it, the core then calls emu_link_dealloc() and frees the device. That
- * may run in a thread that holds no reference on this module. So a work item of ours waits
- * until that thread is back in the core, and only then forgets the device; and the exit of
- * the module waits for the work item.
+ * Its network device may go while the core moves the device to another network namespace, and
+ * must not wait for that, with RTNL held: hence a work item that unregisters the device.
  *
- * Locks: emu_links_lock guards the list, and is taken inside RTNL. Nothing is called with it
+ * Whoever unregisters it, the core then calls emu_link_dealloc() and frees the device. That
+ * may run in a thread that holds no reference on this module. So another work item of ours
+ * waits until that thread is back in the core, and only then forgets the device; and the exit
+ * of the module waits for the work items.
+ *
+ * Locks: emu_links_lock guards the list and @gone, and is taken inside RTNL. Nothing is called with it
  * held that waits for a device to go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -34,6 +37,8 @@
  * @edev: the device; a reference keeps its memory as long as the link exists
  * @pdev: its parent, which outlives its registration
  * @netdev: the network device; only compared, for it may be gone
+ * @gone: the core has unregistered the device
+ * @unregister: unregisters the device
  * @reap: forgets the device
  */
 struct emu_link {
@@ -41,6 +46,8 @@ struct emu_link {
 	struct emu_device *edev;
 	struct platform_device *pdev;
 	const struct net_device *netdev;
+	bool gone;
+	struct work_struct unregister;
 	struct work_struct reap;
 };
 
@@ -55,8 +62,18 @@ static void emu_link_free(struct emu_link *link)
 	mutex_lock(&emu_links_lock);
 	list_del(&link->entry);
 	mutex_unlock(&emu_links_lock);
+	/* Nothing can find the link any more, to queue it again. */
+	cancel_work_sync(&link->unregister);
 	kfree(link);
 	put_device(&ibdev->dev);
+}
+
+static void emu_link_unregister(struct work_struct *work)
+{
+	struct emu_link *link = container_of(work, struct emu_link, unregister);
+
+	/* Does nothing, but waits, if somebody else is doing that, or has. */
+	ib_unregister_device(&link->edev->ibdev);
 }
 
 static void emu_link_reap(struct work_struct *work)
@@ -86,31 +103,22 @@ static struct emu_link *emu_link_find(const struct emu_device *edev)
 static void emu_link_dealloc(struct ib_device *ibdev)
 {
 	struct emu_device *edev = to_edev(ibdev);
+	struct emu_link *link;
 
 	/* Nothing can find the device any more, to queue it again. */
 	cancel_work_sync(&edev->events);
+	mutex_lock(&emu_links_lock);
+	link = emu_link_find(edev);
+	link->gone = true;
+	mutex_unlock(&emu_links_lock);
 	emu_debugfs_remove(edev);
 	emu_device_stop(edev);
-	mutex_lock(&emu_links_lock);
-	queue_work(emu_links_wq, &emu_link_find(edev)->reap);
-	mutex_unlock(&emu_links_lock);
+	queue_work(emu_links_wq, &link->reap);
 }
 
 static const struct ib_device_ops emu_link_ops = {
 	.dealloc_driver = emu_link_dealloc,
 };
-
-static void emu_link_unregister(struct emu_link *link)
-{
-	struct ib_device *ibdev = &link->edev->ibdev;
-
-	lockdep_assert_held(&emu_links_lock);
-	/* Not if that is being done, or has been. */
-	if (!ib_device_try_get(ibdev))
-		return;
-	ib_unregister_device_queued(ibdev);
-	ib_device_put(ibdev);
-}
 
 /* On the list before it is registered: from then on anybody may delete it. */
 static int emu_link_register(struct emu_device *edev, const char *name,
@@ -124,6 +132,7 @@ static int emu_link_register(struct emu_device *edev, const char *name,
 	link->edev = edev;
 	link->pdev = edev->pdev;
 	link->netdev = netdev;
+	INIT_WORK(&link->unregister, emu_link_unregister);
 	INIT_WORK(&link->reap, emu_link_reap);
 	get_device(&edev->ibdev.dev);
 	ib_set_device_ops(&edev->ibdev, &emu_link_ops);
@@ -146,10 +155,22 @@ static void emu_link_check_netdev(const struct net_device *netdev)
 	mutex_lock(&emu_links_lock);
 	list_for_each_entry(link, &emu_links, entry) {
 		if (link->netdev == netdev && !link->edev->ports[0].netdev)
-			emu_link_unregister(link);
+			queue_work(emu_links_wq, &link->unregister);
 	}
 	mutex_unlock(&emu_links_lock);
 	rtnl_unlock();
+}
+
+/* Anybody may delete the device, from the moment when it is registered. */
+static void emu_link_add_debugfs(struct emu_device *edev)
+{
+	struct emu_link *link;
+
+	mutex_lock(&emu_links_lock);
+	link = emu_link_find(edev);
+	if (link && !link->gone)
+		emu_debugfs_add(edev);
+	mutex_unlock(&emu_links_lock);
 }
 
 static int emu_link_new(const char *name, struct net_device *netdev)
@@ -178,10 +199,8 @@ static int emu_link_new(const char *name, struct net_device *netdev)
 	if (err) {
 		ibdev->ops.dealloc_driver = NULL;
 		emu_device_free(edev);
-	} else if (ib_device_try_get(ibdev)) {
-		/* It has not been deleted yet, and cannot be before the put. */
-		emu_debugfs_add(edev);
-		ib_device_put(ibdev);
+	} else {
+		emu_link_add_debugfs(edev);
 		emu_link_check_netdev(netdev);
 	}
 	put_device(&ibdev->dev);
@@ -204,7 +223,7 @@ static int emu_link_netdev_event(struct notifier_block *nb, unsigned long event,
 	mutex_lock(&emu_links_lock);
 	list_for_each_entry(link, &emu_links, entry) {
 		if (link->netdev == netdev)
-			emu_link_unregister(link);
+			queue_work(emu_links_wq, &link->unregister);
 	}
 	mutex_unlock(&emu_links_lock);
 	return NOTIFY_DONE;

@@ -162,6 +162,25 @@ address_is_of_the_namespace() {
 	done
 }
 
+# To and fro, until there is nothing to move any more.
+move_about() {
+	while rdma dev set moved netns ns0 &&
+		nsenter -t "$(cat /tmp/netns0)" -n rdma dev set moved netns here; do :; done 2>/dev/null
+}
+
+# While the core moves a device it is enabled nowhere; its network device goes at any moment.
+moved_device_goes() {
+	touch /run/netns/here && mount --bind /proc/self/ns/net /run/netns/here || return 1
+	for _ in $(seq 20); do
+		ip link add gone type dummy && rdma link add moved type emu netdev gone || return 1
+		move_about &
+		ip link del gone && retry 400 [ ! -e /proc/$! ] || return 1
+	done
+	! rdma dev | grep moved || return 1
+	! nsenter -t "$(cat /tmp/netns0)" -n rdma dev | grep moved || return 1
+	umount /run/netns/here
+}
+
 # With the namespace goes its network device, and with that the device; or it is back here.
 namespace_goes() {
 	umount /run/netns/ns"$1" && kill "$(cat /tmp/netns"$1")" || return 1
@@ -186,5 +205,6 @@ check "a device is renamed in its namespace" device_is_renamed
 check "rdma res shows what a namespace has" resources_are_shown
 check "rdma statistic shows the counters" statistics_are_shown
 check "an address that two namespaces have is that of one's own" address_is_of_the_namespace
+check "a device that is being moved goes with its network device" moved_device_goes
 check "namespaces go, and their devices with them" namespaces_go
 unload_all
