@@ -43,12 +43,12 @@ MODULE_PARM_DESC(ca_max_handles,
 		 "Max channel adapters open at once through one file; no limit with CAP_SYS_RESOURCE (default: 64)");
 
 /* The limit for all users together is this many times that for one user. */
-#define CA_READERS_SHARE	4
+#define CA_READERS_SHARE	8
 
 static unsigned int ca_max_readers = 64;
 module_param(ca_max_readers, uint, 0644);
 MODULE_PARM_DESC(ca_max_readers,
-		 "Max handles of a user through files opened without write permission, and four times as many of all users together; no limit with CAP_SYS_RESOURCE (default: 64)");
+		 "Max handles of a user through files opened without write permission, and eight times as many of all users together; no limit with CAP_SYS_RESOURCE (default: 64)");
 
 /**
  * struct ca_mm - a process's memory, which owns handles
@@ -227,13 +227,30 @@ static void set_owner(struct ca_handle *h, struct ca_call *call)
 }
 
 /*
+ * The user on whose account the caller opens a channel adapter. Who makes a user namespace has
+ * other numbers in it, too, perhaps thousands: there it is the user who has made it, unless that
+ * was root, who makes namespaces for others.
+ */
+static kuid_t reader_uid(void)
+{
+	const struct user_namespace *ns = current_user_ns();
+	kuid_t uid = current_euid();
+
+	for (; ns->parent; ns = ns->parent) {
+		if (!uid_eq(ns->owner, GLOBAL_ROOT_UID))
+			uid = ns->owner;
+	}
+	return uid;
+}
+
+/*
  * A handle uses resources of the device even if its file was opened for reading only. Such
  * handles are counted by user, so that users without write permission cannot exhaust the
  * device. Returns 0, -EMFILE or -ENOMEM.
  */
 static int count_reader(struct ca_handle *h, const struct ca_call *call)
 {
-	unsigned long uid = from_kuid(&init_user_ns, current_euid());
+	unsigned long uid = from_kuid(&init_user_ns, reader_uid());
 	struct ca_device *ca = call->ca;
 	unsigned long count, limit;
 	int ret;
@@ -243,7 +260,6 @@ static int count_reader(struct ca_handle *h, const struct ca_call *call)
 	mutex_lock(&ca->files_lock);
 	count = xa_to_value(xa_load(&ca->readers, uid) ?: xa_mk_value(0));
 	limit = READ_ONCE(ca_max_readers);
-	/* A user may have others' numbers, too. */
 	if ((count >= limit || ca->nr_readers >= CA_READERS_SHARE * limit) &&
 	    !capable(CAP_SYS_RESOURCE))
 		ret = -EMFILE;

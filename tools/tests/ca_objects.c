@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <kverbs/emu.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -580,6 +581,13 @@ static void busy_close(void)
 
 /* --- readers -------------------------------------------------------------------- */
 
+/* Users who may only read, as many as have handles at all; and one more. */
+#define READERS		8
+#define FIRST_USER	5000
+
+/* By which they say that they have them, and wait for the others. */
+static int ready[2], stay[2];
+
 /* Opens the HCA @n times. */
 static void open_times(int file, int n)
 {
@@ -604,6 +612,67 @@ static void readers(void *unused __attribute__((unused)))
 	EXPECT_EQ(ca_open(files[2], 0, &other), -EMFILE);
 }
 
+/* One of many users, each of whom has as many as he may, until all have tried. */
+static void one_reader(void *user)
+{
+	int file = node_open(DEVICE, O_RDONLY), nr = *(int *)user;
+	int another = node_open(DEVICE, O_RDONLY);
+	uint64_t other;
+	char byte = 0;
+
+	close(stay[1]);
+	EXPECT(!setuid(FIRST_USER + nr));
+	if (nr < READERS)
+		open_times(file, 64);
+	EXPECT_EQ(ca_open(another, 0, &other), -EMFILE);
+	EXPECT_EQ(write(ready[1], &byte, 1), 1);
+	EXPECT_EQ(read(stay[0], &byte, 1), 0);
+}
+
+static void many_readers(void)
+{
+	int pid[READERS + 1], i;
+	char byte;
+
+	EXPECT(!pipe(ready) && !pipe(stay));
+	for (i = 0; i <= READERS; i++) {
+		pid[i] = test_spawn(one_reader, &i);
+		EXPECT_EQ(read(ready[0], &byte, 1), 1);
+	}
+	close(stay[1]);
+	for (i = 0; i <= READERS; i++)
+		test_join(pid[i]);
+}
+
+/* A user who has made a namespace has other numbers there, by which he gets no more. */
+static void reader_of_many_numbers(void *unused __attribute__((unused)))
+{
+	int file = node_open(DEVICE, O_RDONLY), another = node_open(DEVICE, O_RDONLY);
+	int go[2], mapped[2], pid;
+	char path[64], map[32], byte = 0;
+	uint64_t other;
+
+	EXPECT(!pipe(go) && !pipe(mapped));
+	pid = fork();
+	EXPECT(pid >= 0);
+	if (!pid) {
+		/* Only root may map another user's number. */
+		EXPECT_EQ(read(go[0], &byte, 1), 1);
+		snprintf(path, sizeof(path), "/proc/%d/uid_map", getppid());
+		snprintf(map, sizeof(map), "0 %d 1\n", FIRST_USER);
+		EXPECT(file_write(path, map));
+		EXPECT_EQ(write(mapped[1], &byte, 1), 1);
+		_exit(0);
+	}
+	become_nobody();
+	open_times(file, 64);
+	EXPECT(!unshare(CLONE_NEWUSER));
+	EXPECT_EQ(write(go[1], &byte, 1), 1);
+	EXPECT_EQ(read(mapped[0], &byte, 1), 1);
+	EXPECT(!setuid(0));
+	EXPECT_EQ(ca_open(another, 0, &other), -EMFILE);
+}
+
 static void readers_have_a_limit(void)
 {
 	int pid, file;
@@ -611,6 +680,9 @@ static void readers_have_a_limit(void)
 	setup();
 	pid = test_spawn(readers, NULL);
 	test_join(pid);
+	pid = test_spawn(reader_of_many_numbers, NULL);
+	test_join(pid);
+	many_readers();
 	/* Who may write has none of it. */
 	file = node_open(DEVICE, O_RDWR);
 	open_times(file, 70);
