@@ -247,13 +247,15 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 /*
  * Whether memory that was mapped for a device is not what the device uses at any time, but
  * has to be synchronised by the CPU. An IOMMU maps whole pages as they are: only pieces of
- * pages, for devices that are not trusted, are copied there.
+ * pages, for devices that are not trusted, are copied there; but caches are still caches.
  */
 static bool umem_needs_sync(struct device *dev, dma_addr_t addr)
 {
 	const struct iommu_domain *domain = iommu_get_domain_for_dev(dev);
 
-	return !(domain && (domain->type & __IOMMU_DOMAIN_PAGING)) && dma_need_sync(dev, addr);
+	if (domain && (domain->type & __IOMMU_DOMAIN_PAGING))
+		return !dev_is_dma_coherent(dev);
+	return dma_need_sync(dev, addr);
 }
 
 /*

@@ -129,8 +129,8 @@ static noinline bool emu_execute_fetch(struct emu_exec *ex)
 		return false;
 	if (unlikely(refusal.status != IB_WC_SUCCESS)) {
 		ibdev_warn_ratelimited(&ex->qp->edev->ibdev,
-				       "QP 0x%x: invalid request from a process: wr_id 0x%llx, %s\n",
-				       ex->qp->ibqp.qp_num, wqe->wr_id,
+				       "QP 0x%x: invalid request from a process: wr_id 0x%llx, operation %u, %s\n",
+				       ex->qp->ibqp.qp_num, wqe->wr_id, refusal.opcode,
 				       ib_wc_status_msg(refusal.status));
 		emu_fail_local(ex, wqe, pos, refusal.status, refusal.why);
 	}

@@ -31,10 +31,12 @@ struct emu_user_sq;
  * struct emu_refusal - what is wrong with an entry that a process wrote
  * @status: status to complete it with; IB_WC_SUCCESS if nothing is
  * @why: the details
+ * @opcode: what it asks for, enum ib_uverbs_wr_opcode, or any number
  */
 struct emu_refusal {
 	enum ib_wc_status status;
 	enum emu_syndrome why;
+	u32 opcode;
 };
 
 /**

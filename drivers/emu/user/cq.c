@@ -10,8 +10,9 @@
  *
  * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
  * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
- * so an engine in an interrupt may come. An owner copies up to EMU_PUMP_BUDGET completions; if
- * there are more, or it is made to look again and again, @work goes on as the owner.
+ * so an engine in an interrupt may come. An owner copies up to EMU_PUMP_BUDGET completions, in
+ * hard interrupt up to EMU_PUMP_HARDIRQ; if there are more, or it is made to look again and again,
+ * @work goes on as the owner.
  *
  * What only the owner touches: @ring, @head, and the positions in the rings of queue pairs that
  * tell the process what has room again. A queue pair that it finds in a completion stays in
@@ -38,6 +39,9 @@
 
 /* Completions that an owner copies; they take less time than the messages did. */
 #define EMU_PUMP_BUDGET		256
+
+/* Likewise in hard interrupt. */
+#define EMU_PUMP_HARDIRQ	32
 
 /* wc_flags of a process, which are not the kernel's: the key was invalidated. */
 #define EMU_UWC_WITH_INV	BIT(3)
@@ -169,7 +173,7 @@ static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
  */
 static bool emu_user_cq_pump(struct emu_user_cq *ucq)
 {
-	int budget = EMU_PUMP_BUDGET;
+	int budget = in_hardirq() ? EMU_PUMP_HARDIRQ : EMU_PUMP_BUDGET;
 
 	do {
 		/* Full barrier: the look that follows sees all that came before. */

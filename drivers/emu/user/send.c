@@ -202,6 +202,7 @@ static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe, const struct 
 	wqe->length = 0;
 	wqe->ex.imm_data = wr->ex.imm_data;
 	wqe->wr_id = wr->wr_id;
+	refusal->opcode = wr->opcode;
 	if (!known) {
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
