@@ -55,28 +55,60 @@ hash_of() {
 		sha1sum | cut -d " " -f 1)
 }
 
+# Can as_root() do it? A sudo that wants a password has nobody to ask without a terminal.
+can_be_root() {
+	[ "$(id -u)" -eq 0 ] || { have sudo && { sudo -n true 2>/dev/null || [ -t 0 ]; }; }
+}
+
 # Runs a command as root, whoever the user is.
 as_root() {
+	can_be_root ||
+		die "root is needed for: $* (run it as root, or let sudo do so without a password)"
 	if [ "$(id -u)" -eq 0 ]; then
 		"$@"
-	elif have sudo; then
-		sudo "$@"
 	else
-		die "root is needed for: $* (run it as root, or install sudo)"
+		sudo "$@"
 	fi
+}
+
+# Prints the innermost directory of a path that there is.
+what_there_is() {
+	local path=$1
+	[[ $path = /* ]] || path=$PWD/$path
+	until [ -e "$path" ]; do
+		path=${path%/*}
+		: "${path:=/}"
+	done
+	echo "$path"
+}
+
+# Prints how a place is named to the scripts.
+variable_of() {
+	case $1/ in
+	"$KV_CACHE"/*) echo KVERBS_CACHE ;;
+	"$KV_BUILD"/*) echo BUILD ;;
+	*) echo TMPDIR ;;
+	esac
+}
+
+# need_writable <directory, which need not exist> [<what else to do>]: before anything is put there.
+need_writable() {
+	local dir
+	dir=$(what_there_is "$1")
+	[[ -d $dir && -w $dir && -x $dir ]] ||
+		die "$dir is no directory that is writable by $(id -un 2>/dev/null || id -u): run as" \
+			"root, or ${2:-name another one with $(variable_of "$1")=<dir>}"
 }
 
 # need_space <GiB> <directory, which need not exist>: before something large is begun.
 need_space() {
-	local dir=$2 free
-	until [ -d "$dir" ]; do
-		dir=${dir%/*}
-		: "${dir:=/}"
-	done
+	local dir free
+	need_writable "$2"
+	dir=$(what_there_is "$2")
 	free=$(df -Pk "$dir" | awk 'NR == 2 { print int($4 / 1048576) }')
 	[ "$free" -ge "$1" ] ||
 		die "$dir has $free GiB free, $1 are needed. Make room, or name another place" \
-			"with KVERBS_CACHE=<dir> (kernels) or BUILD=<dir> (modules)"
+			"with $(variable_of "$2")=<dir>"
 }
 
 # Ends the processes that $1 started and that are still running.
@@ -104,6 +136,44 @@ image_release() {
 		tr '\0' '\n' | sed -n '1s/ .*//p'
 }
 
+# What scripts/kernels provides: names, not patterns, for "6.12-foo" is none.
+is_test_kernel() {
+	[[ $1 =~ ^(lean|debug|kcsan|gcov|latency|uml)$ ]]
+}
+
+is_stock_kernel() {
+	[[ $1 =~ ^(stock|6\.12|6\.1|6\.(12|1)-(rt|cloud|arm64))$ ]]
+}
+
+is_provided() {
+	is_test_kernel "$1" || is_stock_kernel "$1"
+}
+
+KV_KERNELS="6.12 6.1, these with -rt, -cloud or -arm64, lean debug kcsan gcov latency uml"
+
+# Prints where the image is of a kernel that is not provided.
+image_of() {
+	case $1 in
+	*/*) echo "$1" ;;
+	*)
+		if [ -e "/boot/vmlinuz-$1" ]; then
+			echo "/boot/vmlinuz-$1"
+		else
+			echo "$KV_CACHE/stock/$1/boot/vmlinuz-$1"
+		fi ;;
+	esac
+}
+
+# need_kernel <what --kernel was given>: before anything is installed, fetched or built for it.
+need_kernel() {
+	local image
+	! is_provided "$1" || return 0
+	image=$(image_of "$1")
+	[[ -f $image && -r $image ]] ||
+		die "no kernel image for '$1'. Give the path of a vmlinuz, an installed version, or" \
+			"one of: $KV_KERNELS"
+}
+
 # kernel_of <what --kernel was given>: sets KERNEL_IMAGE, KERNEL_RELEASE,
 # KERNEL_MODULES (its own modules, or empty), KERNEL_NAME, and KERNEL_BUILT_FOR, what
 # build_modules() calls it.
@@ -111,29 +181,22 @@ kernel_of() {
 	local kernel=$1 root
 	KERNEL_NAME=$kernel
 	KERNEL_BUILT_FOR=$kernel
-	case $kernel in
-	uml)
-		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image uml) || exit
+	need_kernel "$kernel"
+	if is_provided "$kernel"; then
+		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit
+	else
+		KERNEL_IMAGE=$(image_of "$kernel")
+	fi
+	if [ "$kernel" = uml ]; then
 		KERNEL_RELEASE=$(tree_release "${KERNEL_IMAGE%/*}")
 		KERNEL_MODULES=${KERNEL_IMAGE%/*}/root/lib/modules/$KERNEL_RELEASE
-		return ;;
-	lean | debug | kcsan | gcov | latency | stock | 6.12 | 6.1 | 6.12-* | 6.1-*)
-		KERNEL_IMAGE=$("$KV_SCRIPTS/kernels" --image "$kernel") || exit ;;
-	*/*)
-		KERNEL_IMAGE=$kernel ;;
-	*)
-		KERNEL_IMAGE=/boot/vmlinuz-$kernel
-		[ -e "$KERNEL_IMAGE" ] ||
-			KERNEL_IMAGE=$KV_CACHE/stock/$kernel/boot/vmlinuz-$kernel ;;
-	esac
-	[ -r "$KERNEL_IMAGE" ] ||
-		die "no kernel image for '$kernel'. Give the path of a vmlinuz," \
-			"an installed version, or one of: 6.12 6.1, these with -rt, -cloud or -arm64, lean debug kcsan gcov latency uml"
+		return
+	fi
 	case $KERNEL_IMAGE in
 	*-arm64) KERNEL_RELEASE=${KERNEL_IMAGE##*/vmlinuz-} ;;
-	*) KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE") ;;
+	*) KERNEL_RELEASE=$(image_release "$KERNEL_IMAGE" 2>/dev/null) || true ;;
 	esac
-	[ -n "$KERNEL_RELEASE" ] || die "$KERNEL_IMAGE is not a kernel image"
+	[[ $KERNEL_RELEASE = [0-9]*.* ]] || die "$KERNEL_IMAGE is not a kernel image"
 	[[ $kernel != */* ]] || KERNEL_BUILT_FOR=$KERNEL_RELEASE
 	root=$(dirname "$(dirname "$KERNEL_IMAGE")")
 	KERNEL_MODULES=
@@ -148,21 +211,23 @@ kernel_of() {
 
 # The build tree that fits a kernel, to use as KDIR. It may be named by its path.
 kernel_tree() {
-	case $1 in
-	/*) echo "$1" ;;
-	lean | debug | kcsan | gcov | latency | uml | stock | 6.12 | 6.1 | 6.12-* | 6.1-*)
-		"$KV_SCRIPTS/kernels" --tree "$1" ;;
-	*)
-		local dir
-		for dir in "/lib/modules/$1/build" "/usr/src/linux-headers-$1" \
-			"$KV_CACHE/stock/$1/usr/src/linux-headers-$1"; do
-			[ -e "$dir/Makefile" ] || continue
-			echo "$dir"
-			return
-		done
-		die "no headers for kernel $1. Install them with:" \
-			"apt-get install linux-headers-$1" ;;
-	esac
+	local dir
+	if [[ $1 = /* ]]; then
+		echo "$1"
+		return
+	fi
+	if is_provided "$1"; then
+		"$KV_SCRIPTS/kernels" --tree "$1"
+		return
+	fi
+	for dir in "/lib/modules/$1/build" "/usr/src/linux-headers-$1" \
+		"$KV_CACHE/stock/$1/usr/src/linux-headers-$1"; do
+		[ -e "$dir/Makefile" ] || continue
+		echo "$dir"
+		return
+	done
+	die "no headers for kernel '$1'. If there is one of this version, run: apt-get install" \
+		"linux-headers-$1; else take one of: $KV_KERNELS"
 }
 
 # build_modules <kernel> [make arguments]: sets MODULES_DIR; returns the
@@ -171,8 +236,12 @@ kernel_tree() {
 build_modules() {
 	local kernel=$1 tree release path=$PATH
 	shift
+	need_writable "$KV_BUILD"
 	tree=$(kernel_tree "$kernel") || exit
-	[[ $kernel != *-arm64 ]] || path=$("$KV_SCRIPTS/kernels" --cross):$path
+	if [[ $kernel = *-arm64 ]]; then
+		path=$("$KV_SCRIPTS/kernels" --cross) || exit
+		path+=:$PATH
+	fi
 	release=$(tree_release "$tree")
 	MODULES_DIR=$KV_BUILD/$release
 	BUILD_LOG=$KV_BUILD/logs/build-$release.log
@@ -192,6 +261,7 @@ build_modules_or_die() {
 # Builds the command kverbs for guests, which have no libraries. Sets KVERBS_COMMAND.
 build_command() {
 	KVERBS_COMMAND=$KV_BUILD/static/kverbs
+	need_writable "$KV_BUILD"
 	mkdir -p "$KV_BUILD/logs"
 	make -C "$KV_ROOT/tools" O="$KV_BUILD/static" STATIC=1 \
 		>"$KV_BUILD/logs/build-command.log" 2>&1 ||
