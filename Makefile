@@ -246,7 +246,8 @@ help:
 	@echo '             their names'
 	@echo '  lint       the static checks alone'
 	@echo '  shell      a guest with the modules loaded, and a prompt; with TOOLS=rdma-core,perftest'
-	@echo '             the software HCA on the kernel'"'"'s own core, and these programs'
+	@echo '             the software HCA on the kernel'"'"'s own core, and these programs;'
+	@echo '             ARGS="--share <dir> --smp <n> --mem <MiB> --append <args>"'
 	@echo 'and, each with --help: scripts/exercise (random calls against a model),'
 	@echo 'scripts/bench (what completions and messages cost)'
 	@echo
