@@ -31,6 +31,12 @@
 
 #include "cq.h"
 
+/*
+ * In hard interrupt with PREEMPT_RT, too: whoever armed it may wait for the notification with this
+ * CPU to itself, see doorbell.c.
+ */
+#define EMU_MODERATION_MODE		HRTIMER_MODE_ABS_HARD
+
 #define EMU_MOD_COUNT(moderation)	((moderation) & 0xffff)
 #define EMU_MOD_PERIOD(moderation)	((moderation) >> 16)
 
@@ -57,7 +63,7 @@ static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 
 	atomic64_set(&cq->due, due);
 	if (!(atomic_fetch_or(EMU_ARM_DUE | EMU_ARM_TIMER, &cq->arm) & EMU_ARM_TIMER))
-		hrtimer_start(&cq->timer, due, HRTIMER_MODE_ABS);
+		hrtimer_start(&cq->timer, due, EMU_MODERATION_MODE);
 }
 
 /*
@@ -150,7 +156,7 @@ int emu_modify_cq(struct ib_cq *ibcq, u16 count, u16 period)
 
 void emu_cq_moderation_init(struct emu_cq *cq)
 {
-	hrtimer_init(&cq->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	hrtimer_init(&cq->timer, CLOCK_MONOTONIC, EMU_MODERATION_MODE);
 	cq->timer.function = emu_cq_timer;
 }
 
