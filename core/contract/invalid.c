@@ -4,7 +4,8 @@
  * tracepoint. No locks; any context.
  *
  * The limit is per device, with separate limits for processes and for kernel callers: a process
- * that is refused all the time suppresses only lines about processes on its device.
+ * that is refused all the time suppresses only lines about processes on its device. Calls without
+ * a device have a limit of their own.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -24,6 +25,8 @@
 
 /* Longer texts are cut. */
 #define INVALID_TEXT		96
+
+static DEFINE_RATELIMIT_STATE(no_device_limit, INVALID_INTERVAL, INVALID_BURST);
 
 /**
  * ib_invalid_init() - set up a device's rate limits
@@ -47,10 +50,16 @@ static enum ib_caller caller_of(const struct ib_verb_call *call, const char *cli
 {
 	static const char * const passing_on[] = { "ib_uverbs", "ib_umad", "rdma_ucm" };
 
-	if (call->res && call->res->user)
+	if (call->process || (call->res && call->res->user))
 		return IB_CALLER_PROCESS;
 	return match_string(passing_on, ARRAY_SIZE(passing_on), client) < 0 ? IB_CALLER_KERNEL :
 									      IB_CALLER_PROCESS;
+}
+
+static struct ratelimit_state *limit_of(const struct ib_verb_call *call, const char *client)
+{
+	return call->dev ? &ib_priv(call->dev)->invalid_limits[caller_of(call, client)] :
+			   &no_device_limit;
 }
 
 /**
@@ -68,10 +77,14 @@ int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...)
 {
 	const struct rdma_restrack_entry *res = call->res;
 	const char *client = call->client;
-	char object[24] = "", text[INVALID_TEXT];
+	char object[24] = "", text[INVALID_TEXT], module[MODULE_NAME_LEN];
 	va_list args;
 	int len;
 
+	if (!client && call->site) {
+		ib_module_name(call->site, module, sizeof(module));
+		client = module;
+	}
 	if (!client)
 		client = res && res->kern_name ? res->kern_name : "?";
 	if (res)
@@ -84,7 +97,7 @@ int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...)
 	va_end(args);
 
 	trace_ib_invalid(call->dev, client, object, text);
-	if (__ratelimit(&ib_priv(call->dev)->invalid_limits[caller_of(call, client)]))
+	if (__ratelimit(limit_of(call, client)))
 		ibdev_warn(call->dev, "%s: %s%s\n", client, object, text);
 	return -EINVAL;
 }
@@ -121,10 +134,8 @@ int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value,
  */
 int ib_invalid_port(const struct ib_device *dev, const char *what, u32 port, unsigned long site)
 {
-	char client[MODULE_NAME_LEN];
-	const struct ib_verb_call call = { .dev = dev, .client = client, .what = what };
+	const struct ib_verb_call call = { .dev = dev, .site = site, .what = what };
 
-	ib_module_name(site, client, sizeof(client));
 	if (rdma_is_port_valid(dev, port))
 		return ib_invalid(&call, "port %u: not before the device is registered", port);
 	return ib_invalid(&call, "port %u: must be %u to %u", port, rdma_start_port(dev),
@@ -147,11 +158,9 @@ int ib_invalid_port(const struct ib_device *dev, const char *what, u32 port, uns
 int ib_invalid_index(const struct ib_device *dev, const char *what, u32 port, int index,
 		     int size, unsigned long site)
 {
-	char client[MODULE_NAME_LEN];
-	const struct ib_verb_call call = { .dev = dev, .client = client, .what = what };
+	const struct ib_verb_call call = { .dev = dev, .site = site, .what = what };
 
 	if (size < 0)
 		return ib_invalid_port(dev, what, port, site);
-	ib_module_name(site, client, sizeof(client));
 	return ib_invalid(&call, "port %u: index %d: the table has %d entries", port, index, size);
 }

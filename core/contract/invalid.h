@@ -13,9 +13,12 @@ struct rdma_restrack_entry;
 
 /**
  * struct ib_verb_call - a consumer's call, as reports name it
- * @dev: the device
+ * @dev: the device; NULL if the call names none
  * @res: tracking entry of the object concerned; the PD if the call makes one; or NULL
- * @client: KBUILD_MODNAME of the consumer; NULL for the one that made the object
+ * @client: KBUILD_MODNAME of the consumer; NULL for the one that made the object, or that of @site
+ * @site: return address of the call, in a consumer that neither @client nor @res tells; or 0
+ * @process: the call is about the calling process's memory, and is refused because of what the
+ *	process wants
  * @what: name of the call; for a change of state, that of the state which is left
  * @to: for a change of state, name of the new one; else NULL
  */
@@ -23,6 +26,8 @@ struct ib_verb_call {
 	const struct ib_device *dev;
 	const struct rdma_restrack_entry *res;
 	const char *client;
+	unsigned long site;
+	bool process;
 	const char *what;
 	const char *to;
 };

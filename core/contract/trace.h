@@ -440,7 +440,10 @@ TRACE_EVENT(ib_invalid,
 		__string(text, text)
 	),
 	TP_fast_assign(
-		ib_copy_device_name(__entry->device, dev);
+		if (dev)
+			ib_copy_device_name(__entry->device, dev);
+		else
+			strscpy_pad(__entry->device, "?", IB_DEVICE_NAME_MAX);
 		kv_assign_str(client, client);
 		kv_assign_str(object, object);
 		kv_assign_str(text, text);
