@@ -35,32 +35,34 @@ static bool is_in(const struct dma_buf *dmabuf, size_t offset, size_t length)
 	return !check_add_overflow(offset, length, &end) && end <= dmabuf->size;
 }
 
-/**
- * ib_umem_dmabuf_get() - get memory of a dma-buf for a device
- * @device: the device
- * @offset: where the memory begins in the dma-buf, in bytes
- * @size: bytes
- * @fd: the dma-buf, a file of the calling process
- * @access: &enum ib_access_flags
- * @ops: functions that the exporter calls when the memory moves
- *
- * It is not mapped yet: ib_umem_dmabuf_map_pages() does that.
- *
- * Context: Process, with its files.
- * Return: the memory; -EINVAL for a range that is not in the dma-buf, or a file that is no
- * dma-buf; -EBADF if there is no such file; -EOPNOTSUPP for %IB_ACCESS_ON_DEMAND, or if the
- * device has no DMA addresses; -ENOMEM; or another error of dma_buf_dynamic_attach().
- */
-struct ib_umem_dmabuf *
-ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
-		   int fd, int access, const struct dma_buf_attach_ops *ops)
+/* No memory was found: -EINVAL. Logs why. */
+static void explain(const struct ib_verb_call *call, u64 offset, u64 length, int fd)
+{
+	struct dma_buf *dmabuf = dma_buf_get(fd);
+
+	if (PTR_ERR(dmabuf) == -EINVAL)
+		ib_invalid(call, "fd %d is not a dma-buf", fd);
+	if (IS_ERR(dmabuf))
+		return;
+	if (!is_in(dmabuf, offset, length))
+		ib_invalid(call, "fd_offset %#llx + length %llu > %zu, the dma-buf's size",
+			   offset, length, dmabuf->size);
+	else
+		ib_invalid(call, "refused by the exporter or a driver (fd_offset %#llx, length %llu)",
+			   offset, length);
+	dma_buf_put(dmabuf);
+}
+
+/* For a range that umem_check_range() has passed. */
+static struct ib_umem_dmabuf *get(struct ib_device *device, unsigned long offset, size_t size,
+				  int fd, int access, const struct dma_buf_attach_ops *ops)
 {
 	struct dma_buf_attachment *attach;
 	struct ib_umem_dmabuf *d;
 	struct dma_buf *dmabuf;
 	int ret;
 
-	ret = umem_check(offset, size, access);
+	ret = umem_check_access(access);
 	if (!ret && ib_uses_virt_dma(device))
 		ret = -EOPNOTSUPP;
 	if (ret)
@@ -91,6 +93,47 @@ err_free:
 err_put:
 	dma_buf_put(dmabuf);
 	return ERR_PTR(ret);
+}
+
+/* For a driver: says why there is no memory. */
+static struct ib_umem_dmabuf *
+get_or_explain(struct ib_device *device, unsigned long offset, size_t size, int fd, int access,
+	       const struct dma_buf_attach_ops *ops, unsigned long site)
+{
+	const struct ib_verb_call call = {
+		.dev = device, .site = site, .process = true, .what = "umem_dmabuf_get",
+	};
+	struct ib_umem_dmabuf *d;
+
+	if (umem_check_range(&call, "fd_offset", offset, size))
+		return ERR_PTR(-EINVAL);
+	d = get(device, offset, size, fd, access, ops);
+	if (PTR_ERR(d) == -EINVAL)
+		explain(&call, offset, size, fd);
+	return d;
+}
+
+/**
+ * ib_umem_dmabuf_get() - get memory of a dma-buf for a device
+ * @device: the device
+ * @offset: where the memory begins in the dma-buf, in bytes
+ * @size: bytes
+ * @fd: the dma-buf, a file of the calling process
+ * @access: &enum ib_access_flags
+ * @ops: functions that the exporter calls when the memory moves
+ *
+ * It is not mapped yet: ib_umem_dmabuf_map_pages() does that.
+ *
+ * Context: Process, with its files.
+ * Return: the memory; -EINVAL for a range that is not in the dma-buf, or a file that is no
+ * dma-buf; -EBADF if there is no such file; -EOPNOTSUPP for %IB_ACCESS_ON_DEMAND, or if the
+ * device has no DMA addresses; -ENOMEM; or another error of dma_buf_dynamic_attach().
+ */
+struct ib_umem_dmabuf *
+ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
+		   int fd, int access, const struct dma_buf_attach_ops *ops)
+{
+	return get_or_explain(device, offset, size, fd, access, ops, _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get);
 
@@ -227,8 +270,8 @@ struct ib_umem_dmabuf *
 ib_umem_dmabuf_get_pinned(struct ib_device *device, unsigned long offset,
 			  size_t size, int fd, int access)
 {
-	return map_new(ib_umem_dmabuf_get(device, offset, size, fd, access,
-					  &pinned_ops), pin_and_map);
+	return map_new(get_or_explain(device, offset, size, fd, access, &pinned_ops, _RET_IP_),
+		       pin_and_map);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get_pinned);
 
@@ -313,33 +356,22 @@ struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 
 	/* Map it now, to know whether it can be mapped at all. */
 	if (device_can_wait(device))
-		d = map_new(ib_umem_dmabuf_get(device, mem->fd_offset,
-					       mem->length, mem->fd, access,
-					       &moving_ops),
+		d = map_new(get(device, mem->fd_offset, mem->length, mem->fd, access, &moving_ops),
 			    ib_umem_dmabuf_map_pages);
 	else
-		d = ib_umem_dmabuf_get_pinned(device, mem->fd_offset,
-					      mem->length, mem->fd, access);
+		d = map_new(get(device, mem->fd_offset, mem->length, mem->fd, access, &pinned_ops),
+			    pin_and_map);
 	return IS_ERR(d) ? ERR_CAST(d) : &d->umem;
 }
 
 /*
- * No memory was found for a region. Logs it if the range is not in the dma-buf; not earlier,
- * because other memory might have been found.
+ * No memory was found for a region. Not logged earlier, because other memory might have been
+ * found.
  */
 void umem_dmabuf_explain(const struct ib_verb_call *call, const struct ib_mem *mem)
 {
-	struct dma_buf *dmabuf;
-
-	if (mem->error[IB_MEM_DMABUF] != -EINVAL)
-		return;
-	dmabuf = dma_buf_get(mem->fd);
-	if (IS_ERR(dmabuf))
-		return;
-	if (!is_in(dmabuf, mem->fd_offset, mem->length))
-		ib_invalid(call, "fd_offset %#llx + length %llu > %zu, the dma-buf's size",
-			   mem->fd_offset, mem->length, dmabuf->size);
-	dma_buf_put(dmabuf);
+	if (mem->error[IB_MEM_DMABUF] == -EINVAL)
+		explain(call, mem->fd_offset, mem->length, mem->fd);
 }
 
 /* Maps the memory again if it has moved since it was found. Under its lock. */

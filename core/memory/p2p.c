@@ -115,7 +115,7 @@ static int map_and_watch(struct umem_p2p *p)
  * Gets memory of a provider that the calling process has mapped. Errors: -EOPNOTSUPP if the
  * device has no DMA addresses or cannot give it back; -ENODEV if it does not begin in such
  * memory; -ECANCELED if its provider goes; -EINVAL if not all of it is of one provider;
- * -EREMOTEIO if the device has no safe way to it; those of umem_check(),
+ * -EREMOTEIO if the device has no safe way to it; those of umem_check_access(),
  * pin_user_pages_fast() and kverbs_p2pdma_map_sgtable().
  */
 struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
@@ -124,7 +124,7 @@ struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
 	struct umem_p2p *p;
 	int ret;
 
-	ret = umem_check(mem->start, mem->length, access);
+	ret = umem_check_access(access);
 	if (ret)
 		return ERR_PTR(ret);
 	/* The device must be able to give the memory back without waiting for the consumer. */

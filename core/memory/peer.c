@@ -13,6 +13,7 @@
 #include <kverbs/peer_region.h>
 
 #include "../contract/device_priv.h"
+#include "../contract/invalid.h"
 #include "umem.h"
 
 void umem_peer_release(struct ib_umem *umem)
@@ -24,8 +25,7 @@ void umem_peer_release(struct ib_umem *umem)
 /*
  * Like ib_umem_get_peer(), but without trying system memory first. @revocable: the caller
  * activates the notifier. Errors: those of peer_region_get(); -EOPNOTSUPP also if the
- * device has no DMA addresses; -EINVAL for a range that ib_umem_get() refuses with it; -EIO if
- * the peer's addresses are those of bounce buffers.
+ * device has no DMA addresses; -EIO if the peer's addresses are those of bounce buffers.
  */
 struct ib_umem *umem_peer_get(struct ib_device *device,
 			      const struct ib_mem *mem, int access,
@@ -46,7 +46,7 @@ struct ib_umem *umem_peer_get(struct ib_device *device,
 	struct ib_umem *umem;
 	int ret;
 
-	ret = umem_check(mem->start, mem->length, access);
+	ret = umem_check_access(access);
 	if (!ret && ib_uses_virt_dma(device))
 		ret = -EOPNOTSUPP;
 	if (ret)
@@ -98,9 +98,14 @@ struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 				 size_t size, int access,
 				 unsigned long peer_mem_flags)
 {
+	const struct ib_verb_call call = {
+		.dev = device, .site = _RET_IP_, .process = true, .what = "umem_get_peer",
+	};
 	struct ib_mem mem = { .start = addr, .length = size };
 	struct ib_umem *host, *peer;
 
+	if (umem_check_range(&call, "addr", addr, size))
+		return ERR_PTR(-EINVAL);
 	host = ib_umem_get(device, addr, size, access);
 	if (!IS_ERR(host) || !(peer_mem_flags & IB_PEER_MEM_ALLOW))
 		return host;

@@ -26,6 +26,7 @@
 #include <linux/slab.h>
 #include <kverbs/p2pdma.h>
 
+#include "../contract/invalid.h"
 #include "umem.h"
 
 /* Pages pinned at a time: their pointers fill one page. */
@@ -48,17 +49,28 @@ void umem_init(struct ib_umem *umem, struct ib_device *device,
 	mutex_init(&umem->mr_lock);
 }
 
-/* Returns what is wrong with a range, for any kind of memory, or 0. */
-int umem_check(unsigned long addr, size_t size, int access)
+/*
+ * Checks a range, for any kind of memory, once for each call of a consumer: umem_peer_get() and
+ * the like rely on it. @name: what the consumer calls @start. Returns 0, or -EINVAL after
+ * ib_invalid().
+ */
+int umem_check_range(const struct ib_verb_call *call, const char *name, u64 start, u64 length)
 {
-	unsigned long end;
+	u64 end;
 
-	if (!size || check_add_overflow(addr, size, &end) ||
-	    PAGE_ALIGN(end) < end)
-		return -EINVAL;
+	if (!length)
+		return ib_invalid(call, "length 0 < 1");
+	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end)
+		return ib_invalid(call, "%s %#llx + length %llu overflows", name, start, length);
 	/* A scatter list counts its entries in an unsigned int. */
-	if ((PAGE_ALIGN(end) - (addr & PAGE_MASK)) >> PAGE_SHIFT > UINT_MAX)
-		return -EINVAL;
+	if ((PAGE_ALIGN(end) - (start & PAGE_MASK)) >> PAGE_SHIFT > UINT_MAX)
+		return ib_invalid(call, "length %llu: more than %u pages", length, UINT_MAX);
+	return 0;
+}
+
+/* Whether there is memory of any kind for such an access. */
+int umem_check_access(int access)
+{
 	return access & IB_ACCESS_ON_DEMAND ? -EOPNOTSUPP : 0;
 }
 
@@ -342,10 +354,13 @@ static int umem_map(struct ib_umem *umem, int access)
 struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
 			    size_t size, int access)
 {
+	const struct ib_verb_call call = {
+		.dev = device, .site = _RET_IP_, .process = true, .what = "umem_get",
+	};
 	struct ib_umem *umem;
 	int ret;
 
-	ret = umem_check(addr, size, access);
+	ret = umem_check_range(&call, "addr", addr, size) ?: umem_check_access(access);
 	if (ret)
 		return ERR_PTR(ret);
 	if (!current->mm)
@@ -431,12 +446,17 @@ EXPORT_SYMBOL(ib_umem_release);
 int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 		      size_t length)
 {
+	const struct ib_verb_call call = {
+		.dev = umem->ibdev, .site = _RET_IP_, .process = true, .what = "umem_copy_from",
+	};
 	struct sg_table *sgt = &umem->sgt_append.sgt;
 	size_t copied;
 
-	if (umem->is_peer || umem->is_dmabuf || umem->is_p2p ||
-	    offset > umem->length || length > umem->length - offset)
-		return -EINVAL;
+	if (umem->is_peer || umem->is_dmabuf || umem->is_p2p)
+		return ib_invalid(&call, "not memory of the system");
+	if (offset > umem->length || length > umem->length - offset)
+		return ib_invalid(&call, "offset %zu + length %zu > %zu, the memory's length",
+				  offset, length, umem->length);
 	copied = sg_pcopy_to_buffer(sgt->sgl, sgt->orig_nents, dst, length,
 				    offset + ib_umem_offset(umem));
 	return copied == length ? 0 : -EINVAL;

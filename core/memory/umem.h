@@ -21,7 +21,8 @@
 struct ib_verb_call;
 
 /* umem.c */
-int umem_check(unsigned long addr, size_t size, int access);
+int umem_check_range(const struct ib_verb_call *call, const char *name, u64 start, u64 length);
+int umem_check_access(int access);
 void umem_init(struct ib_umem *umem, struct ib_device *device,
 	       unsigned long addr, size_t size, int access);
 int umem_pin(struct ib_umem *umem, unsigned int flags);

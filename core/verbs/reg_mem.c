@@ -262,34 +262,47 @@ static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
 	return ERR_PTR(mem_error(mem));
 }
 
-static bool is_range(u64 start, u64 length)
-{
-	u64 end;
-
-	return !check_add_overflow(start, length, &end);
-}
-
 static int mem_check(const struct ib_verb_call *call, struct ib_device *device,
 		     const struct ib_mem *mem, u64 virt_addr, int access)
 {
+	u64 last;
+	int ret;
+
 	if (!device->ops.reg_umem_mr && !device->ops.reg_user_mr)
 		return -EOPNOTSUPP;
 	if (mem->path >= IB_MEM_PATHS)
 		return ib_invalid(call, "path %d: no such path", mem->path);
 	if (!mem->length)
 		return ib_invalid(call, "length 0 < 1");
-	if (!is_range(virt_addr, mem->length - 1))
+	if (check_add_overflow(virt_addr, mem->length - 1, &last))
 		return ib_invalid(call, "virt_addr %#llx + length %llu overflows", virt_addr,
 				  mem->length);
 	if (mem->path == IB_MEM_DMABUF && !mem->has_fd)
 		return ib_invalid(call, "path is dma-buf, but fd is missing");
-	if (mem->path != IB_MEM_DMABUF && !is_range(mem->start, mem->length))
-		return ib_invalid(call, "start %#llx + length %llu overflows", mem->start,
-				  mem->length);
-	if (mem->has_fd && !is_range(mem->fd_offset, mem->length))
-		return ib_invalid(call, "fd_offset %#llx + length %llu overflows",
-				  mem->fd_offset, mem->length);
-	return ib_mr_check_access(call, device, access);
+	ret = mem->path == IB_MEM_DMABUF ? 0 :
+	      umem_check_range(call, "start", mem->start, mem->length);
+	if (!ret && mem->has_fd)
+		ret = umem_check_range(call, "fd_offset", mem->fd_offset, mem->length);
+	return ret ?: ib_mr_check_access(call, device, access);
+}
+
+/*
+ * There is no region. A driver that gets the memory of a dma-buf itself has said what is wrong
+ * with it.
+ */
+static void explain(const struct ib_verb_call *call, const struct ib_mem *mem, u64 virt_addr,
+		    long error)
+{
+	if (call->dev->ops.reg_umem_mr)
+		umem_dmabuf_explain(call, mem);
+	if (error != -EINVAL || mem->error[IB_MEM_DMABUF] == -EINVAL)
+		return;
+	if (mem->error[IB_MEM_P2P])
+		ib_invalid(call, "start %#llx + length %llu: not all of one peer-to-peer provider",
+			   mem->start, mem->length);
+	else
+		ib_invalid(call, "refused by a driver (start %#llx, length %llu, virt_addr %#llx)",
+			   mem->start, mem->length, virt_addr);
 }
 
 /* Makes a region that is not listed yet. */
@@ -310,7 +323,7 @@ static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr
 	mr = IB_IN_FRAME(pd->device, NULL, "reg_mr", IB_FRAME_METHOD, site,
 			 try_paths(pd, mem, virt_addr, access_flags, site));
 	if (IS_ERR(mr))
-		umem_dmabuf_explain(&call, mem);
+		explain(&call, mem, virt_addr, PTR_ERR(mr));
 	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
 	return mr;
 }

@@ -3,10 +3,15 @@
  * What a call says that is answered with -EINVAL: which attribute was wrong, its value and the
  * limit. Read from the tracepoint, because the log has a limited rate.
  */
+#include <linux/mm.h>
+#include <linux/mman.h>
+#include <linux/sizes.h>
 #include <linux/tracepoint.h>
 #include <rdma/ib_cache.h>
+#include <rdma/ib_umem.h>
 
 #include "lib/console.h"
+#include "lib/dmabuf_rig.h"
 #include "lib/mock.h"
 #include "lib/objects.h"
 
@@ -402,6 +407,97 @@ static void address_and_memory_name_the_argument(struct kunit *test)
 		    "reg_mr: access flags 0x2: remote write and atomic need local write");
 }
 
+/* Each once, whatever calls whatever inside. */
+static void range_of_memory_is_named(struct kunit *test)
+{
+	struct ib_device *dev;
+	char text[96];
+	struct rig r;
+
+	rig_up(test, &r);
+	dev = r.m->ibdev;
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_umem_get(dev, SZ_4K, 0, 0)),
+		    "umem_get: length 0 < 1");
+	KUNIT_EXPECT_STREQ(test, "", r.said->object);
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_umem_get(dev, -2, 2, 0)),
+		    "umem_get: addr 0xfffffffffffffffe + length 2 overflows");
+	snprintf(text, sizeof(text), "umem_get: length %llu: more than 4294967295 pages",
+		 BIT_ULL(32 + PAGE_SHIFT));
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_umem_get(dev, 0, BIT_ULL(32 + PAGE_SHIFT), 0)), text);
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_umem_get_peer(dev, SZ_4K, 0, 0, IB_PEER_MEM_ALLOW)),
+		    "umem_get_peer: length 0 < 1");
+	/* The last page ends where addresses do. */
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_reg_user_mr(r.pd, -11, 5, 0, 0)),
+		    "reg_mr: start 0xfffffffffffffff5 + length 5 overflows");
+	KUNIT_EXPECT_STREQ(test, "pd 1: ", r.said->object);
+}
+
+static void range_of_a_dmabuf_is_named(struct kunit *test)
+{
+	struct dmabuf_rig *buf = dmabuf_rig_new(test, SZ_64K);
+	struct mock *m = mock_new(test);
+	struct said *said;
+
+	mock_by_umem(m);
+	mock_start(test, m, "kvtm_a");
+	said = watch(test);
+	expect_said(test, said, PTR_ERR_OR_ZERO(ib_umem_dmabuf_get_pinned(m->ibdev, 0, 0,
+									  buf->fd, 0)),
+		    "umem_dmabuf_get: length 0 < 1");
+	expect_said(test, said, PTR_ERR_OR_ZERO(ib_umem_dmabuf_get_pinned(m->ibdev, SZ_4K, SZ_64K,
+									  buf->fd, 0)),
+		    "umem_dmabuf_get: fd_offset 0x1000 + length 65536 > 65536, the dma-buf's size");
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, said->client);
+}
+
+static void refusal_of_a_region_is_told(struct kunit *test)
+{
+	unsigned long addr = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
+					   MAP_ANONYMOUS | MAP_PRIVATE, 0);
+	struct ib_mem mem = { .path = IB_MEM_DMABUF, .has_fd = true, .length = SZ_4K };
+	struct dmabuf_rig *buf = dmabuf_rig_new(test, SZ_64K);
+	struct mock *m = mock_new(test);
+	struct ib_pd *pd;
+	struct said *said;
+	char text[96];
+
+	KUNIT_ASSERT_NE(test, 0, addr);
+	mock_by_umem(m);
+	mock_start(test, m, "kvtm_a");
+	pd = kvt_pd(test, m->ibdev);
+	said = watch(test);
+	mock_fail(m, MOCK_reg_umem_mr, -EINVAL);
+	mem.fd = buf->fd;
+	expect_said(test, said, PTR_ERR_OR_ZERO(ib_reg_mem(pd, &mem, 0, 0)),
+		    "reg_mr: refused by the exporter or a driver (fd_offset 0x0, length 4096)");
+	snprintf(text, sizeof(text),
+		 "reg_mr: refused by a driver (start %#lx, length 4096, virt_addr 0x7000)", addr);
+	expect_said(test, said, PTR_ERR_OR_ZERO(ib_reg_user_mr(pd, addr, SZ_4K, 0x7000, 0)), text);
+	mem.fd_offset = SZ_64K;
+	expect_said(test, said, PTR_ERR_OR_ZERO(ib_reg_mem(pd, &mem, 0, 0)),
+		    "reg_mr: fd_offset 0x10000 + length 4096 > 65536, the dma-buf's size");
+	mock_fail_none(m);
+}
+
+static void reading_beyond_memory_is_named(struct kunit *test)
+{
+	struct ib_umem umem = { .length = 8 };
+	struct rig r;
+	u64 word;
+
+	rig_up(test, &r);
+	umem.ibdev = r.m->ibdev;
+	expect_said(test, r.said, ib_umem_copy_from(&word, &umem, 1, 8),
+		    "umem_copy_from: offset 1 + length 8 > 8, the memory's length");
+	umem.is_dmabuf = true;
+	expect_said(test, r.said, ib_umem_copy_from(&word, &umem, 0, 8),
+		    "umem_copy_from: not memory of the system");
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
+}
+
 static void port_and_index_are_named(struct kunit *test)
 {
 	enum ib_port_state state;
@@ -507,6 +603,21 @@ static void a_process_does_not_silence_the_kernels_clients(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(line));
 }
 
+static void a_process_with_bad_memory_silences_nobody(struct kunit *test)
+{
+	struct kvt_console *line = kvt_console_watch(test, "query_port: port 99");
+	struct ib_port_attr attr;
+	struct rig r;
+	int i;
+
+	rig_up(test, &r);
+	for (i = 0; i < 10 * LOG_BURST; i++)
+		KUNIT_EXPECT_EQ(test, -EINVAL,
+				PTR_ERR_OR_ZERO(ib_umem_get(r.m->ibdev, SZ_4K, 0, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_port(r.m->ibdev, 99, &attr));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(line));
+}
+
 static void callers_do_not_silence_those_of_another_device(struct kunit *test)
 {
 	struct kvt_console *line = kvt_console_watch(test, "query_port: port 99");
@@ -534,10 +645,15 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(create_qp_names_the_size),
 	KUNIT_CASE(cq_and_srq_name_the_size),
 	KUNIT_CASE(address_and_memory_name_the_argument),
+	KUNIT_CASE(range_of_memory_is_named),
+	KUNIT_CASE(range_of_a_dmabuf_is_named),
+	KUNIT_CASE(refusal_of_a_region_is_told),
+	KUNIT_CASE(reading_beyond_memory_is_named),
 	KUNIT_CASE(port_and_index_are_named),
 	KUNIT_CASE(post_says_why_it_is_refused),
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
 	KUNIT_CASE(a_process_does_not_silence_the_kernels_clients),
+	KUNIT_CASE(a_process_with_bad_memory_silences_nobody),
 	KUNIT_CASE(callers_do_not_silence_those_of_another_device),
 	{}
 };
