@@ -681,7 +681,7 @@ ib_gid_find(struct ib_device *device, const union ib_gid *gid, u32 port,
  *
  * Context: Any.
  * Return: the entry, to be given back with rdma_put_gid_attr(), or
- *	   ERR_PTR(-ENOENT).
+ *	   ERR_PTR(-ENOENT), also if there is no such port, which is logged.
  */
 const struct ib_gid_attr *rdma_find_gid_by_port(struct ib_device *ib_dev,
 						const union ib_gid *gid,
@@ -691,6 +691,8 @@ const struct ib_gid_attr *rdma_find_gid_by_port(struct ib_device *ib_dev,
 {
 	const struct ib_gid_attr *attr = ib_gid_find_type(ib_dev, gid, gid_type, port, ndev);
 
+	if (IS_ERR(attr) && !table_of(ib_dev, port))
+		ib_invalid_port(ib_dev, "find_gid_by_port", port, _RET_IP_);
 	ib_gid_given(attr, _RET_IP_);
 	return attr;
 }

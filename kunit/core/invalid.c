@@ -503,7 +503,7 @@ static void port_and_index_are_named(struct kunit *test)
 	enum ib_port_state state;
 	struct ib_port_attr attr;
 	struct ib_device *dev;
-	union ib_gid gid;
+	union ib_gid gid = {};
 	struct rig r;
 	char text[96];
 	u16 pkey;
@@ -533,8 +533,14 @@ static void port_and_index_are_named(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(rdma_get_gid_attr(dev, 1, 999)));
 	KUNIT_EXPECT_EQ(test, 9, r.said->times);
 	r.said->times = 0;
+	KUNIT_EXPECT_EQ(test, -ENOENT,
+			PTR_ERR_OR_ZERO(rdma_find_gid_by_port(dev, &gid, IB_GID_TYPE_IB, 99, NULL)));
+	KUNIT_EXPECT_EQ(test, 1, r.said->times);
+	r.said->times = 0;
 	/* A missing object is not a violation. */
 	KUNIT_EXPECT_EQ(test, -ENOENT, ib_find_cached_pkey(dev, 1, 0x1234, &pkey));
+	KUNIT_EXPECT_EQ(test, -ENOENT,
+			PTR_ERR_OR_ZERO(rdma_find_gid_by_port(dev, &gid, IB_GID_TYPE_IB, 1, NULL)));
 	KUNIT_EXPECT_EQ(test, 0, r.said->times);
 }
 
