@@ -553,23 +553,11 @@ int ib_get_rdma_header_version(const union rdma_network_hdr *hdr)
 }
 EXPORT_SYMBOL(ib_get_rdma_header_version);
 
-/**
- * ib_get_gids_from_rdma_hdr() - the GIDs in a received header
- * @hdr: the 40 bytes in front of the datagram
- * @net_type: kind of header
- * @sgid: set to the sender's
- * @dgid: set to the receiver's
- *
- * Context: Any.
- * Return: 0, or -EINVAL for an unknown kind or a missing argument.
- */
-int ib_get_gids_from_rdma_hdr(const union rdma_network_hdr *hdr,
-			      enum rdma_network_type net_type,
-			      union ib_gid *sgid, union ib_gid *dgid)
+/* @name: what the consumer calls @net_type. */
+static int gids_from_hdr(const struct ib_verb_call *call, const char *name,
+			 const union rdma_network_hdr *hdr, enum rdma_network_type net_type,
+			 union ib_gid *sgid, union ib_gid *dgid)
 {
-	if (!sgid || !dgid)
-		return -EINVAL;
-
 	switch (net_type) {
 	case RDMA_NETWORK_IPV4:
 		ipv6_addr_set_v4mapped(hdr->roce4grh.saddr,
@@ -584,8 +572,29 @@ int ib_get_gids_from_rdma_hdr(const union rdma_network_hdr *hdr,
 		*dgid = hdr->ibgrh.dgid;
 		return 0;
 	default:
-		return -EINVAL;
+		return ib_invalid(call, "%s %d: no such type", name, net_type);
 	}
+}
+
+/**
+ * ib_get_gids_from_rdma_hdr() - the GIDs in a received header
+ * @hdr: the 40 bytes in front of the datagram
+ * @net_type: kind of header
+ * @sgid: set to the sender's
+ * @dgid: set to the receiver's
+ *
+ * Context: Any.
+ * Return: 0, or -EINVAL for an unknown kind or a missing argument.
+ */
+int ib_get_gids_from_rdma_hdr(const union rdma_network_hdr *hdr,
+			      enum rdma_network_type net_type,
+			      union ib_gid *sgid, union ib_gid *dgid)
+{
+	const struct ib_verb_call call = { .site = _RET_IP_, .what = "get_gids_from_rdma_hdr" };
+
+	if (!sgid || !dgid)
+		return ib_invalid(&call, "%s is missing", sgid ? "dgid" : "sgid");
+	return gids_from_hdr(&call, "net_type", hdr, net_type, sgid, dgid);
 }
 EXPORT_SYMBOL(ib_get_gids_from_rdma_hdr);
 
@@ -642,8 +651,9 @@ static int wc_get_dmac(const struct ib_wc *wc, struct rdma_ah_attr *ah_attr)
 	return find_mac(ah_attr);
 }
 
-static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
-			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
+static int wc_init_roce(const struct ib_verb_call *call, struct ib_device *device,
+			const struct ib_wc *wc, const struct ib_grh *grh,
+			struct rdma_ah_attr *ah_attr)
 {
 	enum rdma_network_type net_type;
 	const struct ib_gid_attr *attr;
@@ -654,8 +664,8 @@ static int wc_init_roce(struct ib_device *device, const struct ib_wc *wc,
 	if (!(wc->wc_flags & IB_WC_GRH))
 		return -EPROTOTYPE;
 	net_type = wc_network_type(wc, grh);
-	ret = ib_get_gids_from_rdma_hdr((const void *)grh, net_type, &sender,
-					&receiver);
+	ret = gids_from_hdr(call, "network_hdr_type", (const void *)grh, net_type, &sender,
+			    &receiver);
 	if (ret)
 		return ret;
 
@@ -696,9 +706,12 @@ static int wc_init_ib(struct ib_device *device, const struct ib_wc *wc,
 }
 
 static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_wc *wc,
-			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr)
+			const struct ib_grh *grh, struct rdma_ah_attr *ah_attr,
+			unsigned long site)
 {
-	const struct ib_verb_call call = { .dev = device, .what = "init_ah_attr_from_wc" };
+	const struct ib_verb_call call = {
+		.dev = device, .site = site, .what = "init_ah_attr_from_wc",
+	};
 
 	memset(ah_attr, 0, sizeof(*ah_attr));
 	if (!rdma_is_port_valid(device, port_num))
@@ -708,7 +721,7 @@ static int init_from_wc(struct ib_device *device, u32 port_num, const struct ib_
 	rdma_ah_set_sl(ah_attr, wc->sl);
 	rdma_ah_set_port_num(ah_attr, port_num);
 	if (ah_attr->type == RDMA_AH_ATTR_TYPE_ROCE)
-		return wc_init_roce(device, wc, grh, ah_attr);
+		return wc_init_roce(&call, device, wc, grh, ah_attr);
 	return wc_init_ib(device, wc, grh, ah_attr);
 }
 
@@ -734,7 +747,7 @@ int ib_init_ah_attr_from_wc(struct ib_device *device, u32 port_num,
 			    const struct ib_wc *wc, const struct ib_grh *grh,
 			    struct rdma_ah_attr *ah_attr)
 {
-	int ret = init_from_wc(device, port_num, wc, grh, ah_attr);
+	int ret = init_from_wc(device, port_num, wc, grh, ah_attr, _RET_IP_);
 
 	if (!ret && ah_attr->grh.sgid_attr)
 		ib_gid_given(ah_attr->grh.sgid_attr, _RET_IP_);
@@ -760,7 +773,7 @@ struct ib_ah *ib_create_ah_from_wc(struct ib_pd *pd, const struct ib_wc *wc,
 	struct ib_ah *ah;
 	int ret;
 
-	ret = init_from_wc(pd->device, port_num, wc, grh, &ah_attr);
+	ret = init_from_wc(pd->device, port_num, wc, grh, &ah_attr, _RET_IP_);
 	if (ret)
 		return ERR_PTR(ret);
 	ah = ah_create_filled(pd, &ah_attr, RDMA_CREATE_AH_SLEEPABLE, NULL, false, _RET_IP_);

@@ -498,6 +498,35 @@ static void reading_beyond_memory_is_named(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
 }
 
+/* The call names no device. */
+static void kind_of_header_is_named(struct kunit *test)
+{
+	struct said *said = watch(test);
+	union rdma_network_hdr hdr = {};
+	union ib_gid sgid, dgid;
+
+	expect_said(test, said, ib_get_gids_from_rdma_hdr(&hdr, 9, &sgid, &dgid),
+		    "get_gids_from_rdma_hdr: net_type 9: no such type");
+	expect_said(test, said, ib_get_gids_from_rdma_hdr(&hdr, RDMA_NETWORK_IB, &sgid, NULL),
+		    "get_gids_from_rdma_hdr: dgid is missing");
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, said->client);
+}
+
+static void kind_of_header_in_a_completion_is_named(struct kunit *test)
+{
+	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
+	const struct ib_wc wc = {
+		.wc_flags = IB_WC_GRH | IB_WC_WITH_NETWORK_HDR_TYPE, .network_hdr_type = 9,
+	};
+	struct said *said = watch(test);
+	struct rdma_ah_attr attr;
+	struct ib_grh grh = {};
+
+	expect_said(test, said, ib_init_ah_attr_from_wc(m->ibdev, 1, &wc, &grh, &attr),
+		    "init_ah_attr_from_wc: network_hdr_type 9: no such type");
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, said->client);
+}
+
 static void port_and_index_are_named(struct kunit *test)
 {
 	enum ib_port_state state;
@@ -655,6 +684,8 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(range_of_a_dmabuf_is_named),
 	KUNIT_CASE(refusal_of_a_region_is_told),
 	KUNIT_CASE(reading_beyond_memory_is_named),
+	KUNIT_CASE(kind_of_header_is_named),
+	KUNIT_CASE(kind_of_header_in_a_completion_is_named),
 	KUNIT_CASE(port_and_index_are_named),
 	KUNIT_CASE(post_says_why_it_is_refused),
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
