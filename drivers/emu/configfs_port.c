@@ -30,6 +30,8 @@
  * this link layer; with -EBUSY for a LID of another port; and with -ENODEV for a
  * network device that does not exist.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/inet.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>

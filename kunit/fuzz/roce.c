@@ -7,6 +7,8 @@
  * the thread calls rdma_roce_rescan_device() for its own device; from then on the work item
  * has nothing to do there, and the thread can compare the GID tables to the model.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/ethtool.h>
 #include <linux/etherdevice.h>
 #include <linux/netdevice.h>
@@ -84,7 +86,7 @@ static void end_netdev(struct net_device *ndev, int fresh)
 		unregister_netdev(ndev);
 		return;
 	}
-	pr_err("kvt: %s is held still, and stays\n", ndev->name);
+	pr_err("%s is held still, and stays\n", ndev->name);
 	__module_get(THIS_MODULE);
 }
 

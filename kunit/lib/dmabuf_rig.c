@@ -6,6 +6,8 @@
  * its mappings, as in any such exporter. A static dma-buf is never moved, and its functions
  * may be called without the lock.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/dma-resv.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
@@ -24,7 +26,7 @@ static const char * const call_names[DMABUF_CALLS] = {
 static void rig_wrong(struct dmabuf_rig *rig, const char *what)
 {
 	if (atomic_inc_return(&rig->wrong) == 1)
-		pr_info("kvt: dma-buf: wrong: %s\n", what);
+		pr_info("dma-buf: wrong: %s\n", what);
 }
 
 static bool can_move(const struct dma_buf *dmabuf)

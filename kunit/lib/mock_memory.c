@@ -3,6 +3,8 @@
  * The mock's MRs, MWs and FMRs: they have keys and remember what they were given, but
  * nothing accesses memory through them.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <rdma/ib_umem.h>
 
 #include "lib/mock.h"
@@ -108,7 +110,7 @@ static struct ib_mr *mock_reg_user_mr_dmabuf(struct ib_pd *pd, u64 offset,
 static void mock_mr_wrong(struct mock *m, const char *what)
 {
 	if (atomic_inc_return(&m->wrong_mr) == 1)
-		pr_info("kvt: wrong: %s\n", what);
+		pr_info("wrong: %s\n", what);
 }
 
 static int mock_mr_enter(struct ib_mr *mr, enum mock_op op)

@@ -13,6 +13,8 @@
  * two calls for one pin at a time, a call with other locks held than when the thread entered
  * the core, and a scatter table that is not bit for bit what the client left.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include "peer/rig.h"
 
 static const char * const call_names[PEER_CALLS] = {
@@ -47,7 +49,7 @@ static void mock_word(struct peer_mock *m, const char *word)
 static void mock_wrong(struct peer_mock *m, const char *what)
 {
 	if (atomic_inc_return(&m->wrong) == 1)
-		pr_info("kvt: client %s: wrong: %s\n", m->ex.client.name, what);
+		pr_info("client %s: wrong: %s\n", m->ex.client.name, what);
 }
 
 /* Is the table the same as when the client made it? */

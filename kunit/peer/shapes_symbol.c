@@ -9,6 +9,8 @@
  * It takes a return value of invalidate() other than 0 for "somebody else is about to unmap
  * it". It drops the pages in any case, so a later put_pages() finds nothing to do.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/module.h>

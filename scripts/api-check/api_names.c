@@ -5,6 +5,8 @@
  * and of rdma_rw; and those of user memory, windows and FMRs. If this compiles
  * and links, the headers declare and the modules export all of them.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/module.h>
 #include <rdma/ib_addr.h>
 #include <rdma/ib_cache.h>

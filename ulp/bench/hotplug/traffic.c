@@ -17,6 +17,8 @@
  * consumes it, in the same CQ, so it has been handled by the time that message's
  * completion has.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/printk.h>
 
 #include "hotplug.h"
