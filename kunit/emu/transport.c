@@ -63,7 +63,7 @@ s64 emu_qp_flush(struct emu_qp *qp, s64 budget)
 	return budget;
 }
 
-enum emu_outcome emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+enum emu_outcome emu_region_invalidate(const struct ib_qp *qp, u32 key, enum emu_syndrome *why)
 {
 	kvt_trace_add(wire.tr, "invalidate");
 	return EMU_DONE;
@@ -85,9 +85,9 @@ NOT_CALLED(emu_exec_atomic, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_datagram, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_read_data, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 NOT_CALLED(emu_exec_atomic_data, struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
-NOT_CALLED(emu_region_register, struct emu_qp *qp, const struct emu_swqe *wqe,
+NOT_CALLED(emu_region_register, const struct ib_qp *qp, const struct emu_reg *reg,
 	   enum emu_syndrome *why)
-NOT_CALLED(emu_region_bind, struct emu_qp *qp, const struct emu_swqe *wqe,
+NOT_CALLED(emu_region_bind, const struct ib_qp *qp, const struct emu_bind *bind, bool by_process,
 	   enum emu_syndrome *why)
 
 #define NOT_USED(function, ...)						\

@@ -126,7 +126,7 @@ static void emu_capture_data(struct emu_exec *ex, struct emu_swqe *wqe, struct e
 		length = min(wqe->length, done->end[i].capture->snaplen);
 		if (!length || !emu_open_local(ex, wqe, 0, &from))
 			continue;
-		emu_cursor_init_inline(&to, ex->qp, slot->data, length);
+		emu_cursor_init_inline(&to, &ex->qp->ibqp, slot->data, length);
 		emu_copy(ex, &to, &from, length);
 		emu_cursor_end(&from);
 		slot->rec.data_size = (u8 *)to.addr - slot->data;

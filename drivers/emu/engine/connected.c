@@ -207,7 +207,7 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
 	/* Nothing is invalidated if there is no receive for the message. */
 	if (!emu_has_receive(ex->peer))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
-	outcome = emu_region_invalidate(ex->peer, wqe->ex.invalidate_rkey, &why);
+	outcome = emu_region_invalidate(&ex->peer->ibqp, wqe->ex.invalidate_rkey, &why);
 	return outcome == EMU_FAILED ? emu_refuse_inv(ex, wqe, why) : outcome;
 }
 
@@ -222,7 +222,7 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 {
 	struct emu_cursor to;
 
-	emu_cursor_init(&to, ex->peer, emu_recv_pd(ex->peer), recv->sge, recv->num_sge,
+	emu_cursor_init(&to, &ex->peer->ibqp, emu_recv_pd(ex->peer), recv->sge, recv->num_sge,
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
@@ -250,7 +250,7 @@ static noinline enum emu_outcome emu_scatter_simple(struct emu_exec *ex, struct 
 {
 	struct emu_cursor from;
 
-	emu_cursor_init_inline(&from, ex->qp, simple, wqe->length);
+	emu_cursor_init_inline(&from, &ex->qp->ibqp, simple, wqe->length);
 	return emu_scatter(ex, wqe, pos, recv, &from);
 }
 
@@ -369,7 +369,7 @@ static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 {
 	if (unlikely((READ_ONCE(ex->peer->access) & access) != access))
 		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_QP_ACCESS);
-	emu_cursor_init(remote, ex->peer, ex->peer->ibqp.pd, there, 1, access);
+	emu_cursor_init(remote, &ex->peer->ibqp, ex->peer->ibqp.pd, there, 1, access);
 	if (likely(emu_cursor_check(remote)))
 		return EMU_DONE;
 	emu_cursor_end(remote);
@@ -545,7 +545,7 @@ enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 		 * of no use any more.
 		 */
 		wqe->rdma.data_done = true;
-		outcome = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
+		outcome = emu_region_invalidate(&ex->qp->ibqp, wqe->ex.invalidate_rkey, &why);
 		if (outcome == EMU_FAILED)
 			return emu_fail_local(ex, wqe, pos, IB_WC_MW_BIND_ERR, why);
 		if (outcome != EMU_DONE)
@@ -610,7 +610,7 @@ static enum emu_outcome emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *
 
 	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local)))
 		return emu_fail_memory(ex, wqe, pos, local.why);
-	emu_cursor_init_inline(&from, ex->qp, &wqe->atomic.swap, sizeof(u64));
+	emu_cursor_init_inline(&from, &ex->qp->ibqp, &wqe->atomic.swap, sizeof(u64));
 	emu_copy(ex, &local, &from, sizeof(u64));
 	emu_cursor_end(&local);
 	if (unlikely(local.why))

@@ -169,10 +169,10 @@ static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagra
 	struct emu_cursor head, body, local;
 	union rdma_network_hdr hdr;
 
-	emu_cursor_init(&local, to, emu_recv_pd(to), recv->sge, recv->num_sge,
+	emu_cursor_init(&local, &to->ibqp, emu_recv_pd(to), recv->sge, recv->num_sge,
 			IB_ACCESS_LOCAL_WRITE);
 	emu_build_grh(&hdr, dg->av, emu_datagram_paylen(dg->av, dg->wqe));
-	emu_cursor_init_inline(&head, ex->qp, &hdr, sizeof(hdr));
+	emu_cursor_init_inline(&head, &ex->qp->ibqp, &hdr, sizeof(hdr));
 	emu_copy(ex, &local, &head, sizeof(hdr));
 	if (local.why)
 		goto end;

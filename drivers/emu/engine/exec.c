@@ -89,12 +89,12 @@ bool emu_open_local(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 		    struct emu_cursor *local)
 {
 	if (unlikely(wqe->send_flags & IB_SEND_INLINE)) {
-		emu_cursor_init_inline(local, ex->qp, wqe->sge, wqe->length);
+		emu_cursor_init_inline(local, &ex->qp->ibqp, wqe->sge, wqe->length);
 		return true;
 	}
 	if (unlikely(wqe->num_sge > 1))
 		ex->cost += (wqe->num_sge - 1) * EMU_CHECK_COST;
-	emu_cursor_init(local, ex->qp, ex->qp->ibqp.pd, wqe->sge, wqe->num_sge, access);
+	emu_cursor_init(local, &ex->qp->ibqp, ex->qp->ibqp.pd, wqe->sge, wqe->num_sge, access);
 	if (likely(emu_cursor_check(local)))
 		return true;
 	emu_cursor_end(local);
@@ -109,13 +109,13 @@ static noinline enum emu_outcome emu_exec_local(struct emu_exec *ex, struct emu_
 
 	switch (wqe->opcode) {
 	case IB_WR_REG_MR:
-		outcome = emu_region_register(ex->qp, wqe, &why);
+		outcome = emu_region_register(&ex->qp->ibqp, &wqe->reg, &why);
 		break;
 	case IB_WR_BIND_MW:
-		outcome = emu_region_bind(ex->qp, wqe, &why);
+		outcome = emu_region_bind(&ex->qp->ibqp, &wqe->bind, ex->qp->user_sq, &why);
 		break;
 	default:
-		outcome = emu_region_invalidate(ex->qp, wqe->ex.invalidate_rkey, &why);
+		outcome = emu_region_invalidate(&ex->qp->ibqp, wqe->ex.invalidate_rkey, &why);
 	}
 	if (why == EMU_SYN_PAUSED)
 		return emu_wait_memory(ex);

@@ -149,6 +149,11 @@ void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len)
 	return mem ?: emu_ram_find_any(edev, addr, len);
 }
 
+static struct emu_device *emu_cursor_device(const struct emu_cursor *cur)
+{
+	return to_edev(cur->qp->device);
+}
+
 /* The DMA address of what the current element names by @addr. */
 static u64 emu_cursor_dma(const struct emu_cursor *cur, u64 addr)
 {
@@ -160,7 +165,7 @@ static bool emu_cursor_open(struct emu_cursor *cur, const struct ib_sge *sge)
 	emu_cursor_end(cur);
 	cur->len = sge->length;
 	if (emu_cursor_is_dma_key(cur, sge)) {
-		cur->addr = emu_dma_span(cur->qp->edev, sge->addr, sge->length);
+		cur->addr = emu_dma_span(emu_cursor_device(cur), sge->addr, sge->length);
 	} else {
 		cur->region = emu_region_enter(cur->qp, cur->pd, sge, cur->access, &cur->why);
 		if (!cur->region) {
@@ -173,7 +178,7 @@ static bool emu_cursor_open(struct emu_cursor *cur, const struct ib_sge *sge)
 	}
 	if (cur->addr)
 		return true;
-	cur->why = emu_p2p_syndrome(cur->qp->edev, emu_cursor_dma(cur, sge->addr), cur->len);
+	cur->why = emu_p2p_syndrome(emu_cursor_device(cur), emu_cursor_dma(cur, sge->addr), cur->len);
 	cur->len = 0;
 	cur->rest = 0;
 	return false;
@@ -187,7 +192,7 @@ bool emu_cursor_next_slow(struct emu_cursor *cur)
 		cur->len = cur->rest;
 		cur->addr = emu_region_span(cur->region, cur->dma, &cur->len);
 		if (!cur->addr) {
-			cur->why = emu_p2p_syndrome(cur->qp->edev,
+			cur->why = emu_p2p_syndrome(emu_cursor_device(cur),
 						    emu_cursor_dma(cur, cur->dma), cur->len);
 			cur->len = 0;
 			return false;
@@ -213,9 +218,9 @@ static bool emu_cursor_check_sge(struct emu_cursor *cur, const struct ib_sge *sg
 	if (!sge->length)
 		return true;
 	if (emu_cursor_is_dma_key(cur, sge)) {
-		if (emu_dma_span(cur->qp->edev, sge->addr, sge->length))
+		if (emu_dma_span(emu_cursor_device(cur), sge->addr, sge->length))
 			return true;
-		cur->why = emu_p2p_syndrome(cur->qp->edev, sge->addr, sge->length);
+		cur->why = emu_p2p_syndrome(emu_cursor_device(cur), sge->addr, sge->length);
 		return false;
 	}
 	region = emu_region_enter(cur->qp, cur->pd, sge, cur->access, &cur->why);

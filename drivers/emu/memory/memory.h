@@ -10,7 +10,6 @@
 #define KVERBS_EMU_MEMORY_H
 
 #include "../lib/emu.h"
-#include "../queue/qp.h"
 #include "region.h"
 
 /* A message up to this length is copied in one go, with preemption off. */
@@ -97,7 +96,7 @@ static inline void *emu_dma_span(struct emu_device *edev, u64 addr, u64 len)
  * emu_cursor_must_leave() between pieces of limited length.
  */
 struct emu_cursor {
-	struct emu_qp *qp;
+	const struct ib_qp *qp;
 	struct ib_pd *pd;
 	int access;
 	const struct ib_sge *sge;
@@ -114,8 +113,9 @@ bool emu_cursor_next_slow(struct emu_cursor *cur);
 bool emu_cursor_check_rest(struct emu_cursor *cur);
 void emu_cursor_leave(struct emu_cursor *cur);
 
-static inline void emu_cursor_init(struct emu_cursor *cur, struct emu_qp *qp, struct ib_pd *pd,
-				   const struct ib_sge *sge, int num_sge, int access)
+static inline void emu_cursor_init(struct emu_cursor *cur, const struct ib_qp *qp,
+				   struct ib_pd *pd, const struct ib_sge *sge, int num_sge,
+				   int access)
 {
 	cur->qp = qp;
 	cur->pd = pd;
@@ -129,7 +129,7 @@ static inline void emu_cursor_init(struct emu_cursor *cur, struct emu_qp *qp, st
 }
 
 /* Sets up a cursor over @len bytes of kernel memory. */
-static inline void emu_cursor_init_inline(struct emu_cursor *cur, struct emu_qp *qp,
+static inline void emu_cursor_init_inline(struct emu_cursor *cur, const struct ib_qp *qp,
 					  void *data, size_t len)
 {
 	emu_cursor_init(cur, qp, NULL, NULL, 0, 0);

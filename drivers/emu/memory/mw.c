@@ -18,7 +18,6 @@
  * Whoever binds by the key of the time has an alias during the first binding only, which no peer
  * was told.
  */
-#include "../queue/qp.h"
 #include "region.h"
 
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
@@ -86,34 +85,34 @@ void emu_window_unbind(struct emu_region *window)
  * May the window be bound to this region in this way? IBTA vol. 1, C10-72 to
  * C10-75. Called inside the region's gate.
  */
-static bool emu_window_fits(const struct emu_qp *qp, const struct emu_region *region,
-			    const struct emu_swqe *wqe)
+static bool emu_window_fits(const struct ib_qp *qp, const struct emu_region *region,
+			    const struct emu_bind *bind)
 {
-	u64 offset = wqe->bind.addr - region->iova;
+	u64 offset = bind->addr - region->iova;
 
 	if (region->kind == EMU_REGION_WINDOW || region->kind == EMU_REGION_FMR)
 		return false;
-	if (region->key != wqe->bind.mr_key || region->pd != qp->ibqp.pd)
+	if (region->key != bind->mr_key || region->pd != qp->pd)
 		return false;
 	if (!(region->access & IB_ACCESS_MW_BIND))
 		return false;
-	if ((wqe->bind.access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)) &&
+	if ((bind->access & (IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_ATOMIC)) &&
 	    !(region->access & IB_ACCESS_LOCAL_WRITE))
 		return false;
-	return offset <= region->length && wqe->bind.length <= region->length - offset;
+	return offset <= region->length && bind->length <= region->length - offset;
 }
 
 /*
  * Returns the region to bind to, which counts the window; or NULL. @why is then set
  * if that is only for a while. Under RCU.
  */
-static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struct emu_swqe *wqe,
+static struct emu_region *emu_window_parent(const struct ib_qp *qp, const struct emu_bind *bind,
 					    enum emu_syndrome *why)
 {
 	struct emu_region *region;
 	bool bound;
 
-	region = xa_load(&qp->edev->keys, wqe->bind.mr_key >> EMU_KEY_SHIFT);
+	region = xa_load(&to_edev(qp->device)->keys, bind->mr_key >> EMU_KEY_SHIFT);
 	if (!region)
 		return NULL;
 	if (!emu_gate_enter(&region->gate)) {
@@ -121,35 +120,35 @@ static struct emu_region *emu_window_parent(const struct emu_qp *qp, const struc
 			*why = EMU_SYN_PAUSED;
 		return NULL;
 	}
-	bound = emu_window_fits(qp, region, wqe) && emu_window_get_parent(region);
+	bound = emu_window_fits(qp, region, bind) && emu_window_get_parent(region);
 	emu_gate_leave(&region->gate);
 	return bound ? region : NULL;
 }
 
 /* A process names the window by its present key or its first one, the kernel by a pointer. */
-static bool emu_window_is_named(const struct emu_qp *qp, struct emu_region *window, u32 key)
+static bool emu_window_is_named(struct emu_region *window, u32 key, bool by_process)
 {
 	struct emu_mw *mw = container_of(window, struct emu_mw, region);
 
-	return !qp->user_sq || READ_ONCE(window->key) == key || READ_ONCE(mw->first_key) == key;
+	return !by_process || READ_ONCE(window->key) == key || READ_ONCE(mw->first_key) == key;
 }
 
 /* Returns the window to bind, or NULL if it cannot be bound in this way at all. Under RCU. */
-static struct emu_region *emu_window_find(const struct emu_qp *qp, const struct emu_swqe *wqe,
-					  enum emu_syndrome *why)
+static struct emu_region *emu_window_find(const struct ib_qp *qp, const struct emu_bind *bind,
+					  bool by_process, enum emu_syndrome *why)
 {
-	struct emu_region *window = emu_region_find(qp, wqe->bind.mw_key, why);
+	struct emu_region *window = emu_region_find(qp, bind->mw_key, why);
 
 	if (!window)
 		return NULL;
 	*why = EMU_SYN_BIND;
 	if (window->kind != EMU_REGION_WINDOW ||
-	    !emu_window_is_named(qp, window, wqe->bind.mw_key) ||
-	    (wqe->bind.new_key ^ wqe->bind.mw_key) >> EMU_KEY_SHIFT)
+	    !emu_window_is_named(window, bind->mw_key, by_process) ||
+	    (bind->new_key ^ bind->mw_key) >> EMU_KEY_SHIFT)
 		return NULL;
 	/* Only type 1 is unbound by a binding of length 0; only type 2 may be zero-based. */
-	if (emu_window_type(window) == IB_MW_TYPE_2 ? !wqe->bind.length :
-						      wqe->bind.access & IB_ZERO_BASED)
+	if (emu_window_type(window) == IB_MW_TYPE_2 ? !bind->length :
+						      bind->access & IB_ZERO_BASED)
 		return NULL;
 	return window;
 }
@@ -168,41 +167,42 @@ static enum emu_outcome emu_window_vacate(struct emu_region *window)
 }
 
 /* The alias by which a process may also name the seized window, or 0. */
-static u32 emu_window_alias(const struct emu_qp *qp, struct emu_region *window,
-			    const struct emu_swqe *wqe)
+static u32 emu_window_alias(struct emu_region *window, const struct emu_bind *bind,
+			    bool by_process)
 {
 	struct emu_mw *mw = container_of(window, struct emu_mw, region);
 
-	if (mw->first_key != wqe->bind.mw_key)
+	if (mw->first_key != bind->mw_key)
 		WRITE_ONCE(mw->first_key, 0);
-	return qp->user_sq && emu_window_type(window) == IB_MW_TYPE_2 ? mw->first_key : 0;
+	return by_process && emu_window_type(window) == IB_MW_TYPE_2 ? mw->first_key : 0;
 }
 
 /* Gives the seized window its new binding. */
-static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
-			   struct emu_region *parent, const struct emu_swqe *wqe)
+static void emu_window_set(const struct ib_qp *qp, struct emu_region *window,
+			   struct emu_region *parent, const struct emu_bind *bind, bool by_process)
 {
 	emu_window_unbind(window);
-	WRITE_ONCE(window->key, wqe->bind.new_key);
-	WRITE_ONCE(window->alias, emu_window_alias(qp, window, wqe));
+	WRITE_ONCE(window->key, bind->new_key);
+	WRITE_ONCE(window->alias, emu_window_alias(window, bind, by_process));
 	if (!parent) {
 		emu_region_settle(window, EMU_REGION_FREE);
 		return;
 	}
 	window->parent = parent;
-	window->base = wqe->bind.addr;
-	window->iova = wqe->bind.access & IB_ZERO_BASED ? 0 : wqe->bind.addr;
-	window->length = wqe->bind.length;
-	window->access = wqe->bind.access & EMU_WINDOW_ACCESS;
+	window->base = bind->addr;
+	window->iova = bind->access & IB_ZERO_BASED ? 0 : bind->addr;
+	window->length = bind->length;
+	window->access = bind->access & EMU_WINDOW_ACCESS;
 	if (emu_window_type(window) == IB_MW_TYPE_2)
-		WRITE_ONCE(window->qpn, qp->ibqp.qp_num);
+		WRITE_ONCE(window->qpn, qp->qp_num);
 	emu_region_publish(window);
 }
 
 /**
  * emu_region_bind() - execute IB_WR_BIND_MW
  * @qp: queue pair that it was posted to
- * @wqe: the entry
+ * @bind: what the entry wants
+ * @by_process: a process has posted it
  * @why: set on failure
  *
  * A window of type 1 that is bound already loses that binding, unless the new one is
@@ -215,18 +215,18 @@ static void emu_window_set(const struct emu_qp *qp, struct emu_region *window,
  * under way: no new ones begin, and the caller tries again. EMU_FAILED with @why
  * EMU_SYN_PAUSED is only for a while, too.
  */
-enum emu_outcome emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
-				 enum emu_syndrome *why)
+enum emu_outcome emu_region_bind(const struct ib_qp *qp, const struct emu_bind *bind,
+				 bool by_process, enum emu_syndrome *why)
 {
 	struct emu_region *window, *parent = NULL;
 	enum emu_outcome outcome = EMU_FAILED;
 
 	rcu_read_lock();
-	window = emu_window_find(qp, wqe, why);
+	window = emu_window_find(qp, bind, by_process, why);
 	if (!window)
 		goto unlock;
-	if (wqe->bind.length) {
-		parent = emu_window_parent(qp, wqe, why);
+	if (bind->length) {
+		parent = emu_window_parent(qp, bind, why);
 		if (!parent)
 			goto unlock;
 	}
@@ -234,7 +234,7 @@ enum emu_outcome emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
 	outcome = emu_window_type(window) == IB_MW_TYPE_1 ? emu_window_vacate(window) :
 							    emu_region_seize_free(window);
 	if (outcome == EMU_DONE) {
-		emu_window_set(qp, window, parent, wqe);
+		emu_window_set(qp, window, parent, bind, by_process);
 	} else {
 		*why = EMU_SYN_MR_STATE;
 		if (parent)

@@ -29,7 +29,6 @@
 
 #include "../lib/fault.h"
 #include "../lib/limits.h"
-#include "../queue/qp.h"
 #include "memory.h"
 #include "region.h"
 
@@ -51,7 +50,7 @@ static void emu_keys_changed(void)
 
 /* Returns what is wrong with this use of an entered region. */
 static enum emu_syndrome emu_region_check(const struct emu_region *region,
-					  const struct emu_qp *qp, const struct ib_pd *pd,
+					  const struct ib_qp *qp, const struct ib_pd *pd,
 					  const struct ib_sge *sge, int access)
 {
 	u64 offset = sge->addr - region->iova;
@@ -62,7 +61,7 @@ static enum emu_syndrome emu_region_check(const struct emu_region *region,
 	/* Windows are for peers. */
 	if (unlikely(region->kind == EMU_REGION_WINDOW && !(access & EMU_REMOTE_ACCESS)))
 		return EMU_SYN_KEY;
-	if (unlikely(region->pd != pd || (region->qpn && region->qpn != qp->ibqp.qp_num)))
+	if (unlikely(region->pd != pd || (region->qpn && region->qpn != qp->qp_num)))
 		return EMU_SYN_KEY_PD;
 	if (unlikely((region->access & access) != access))
 		return EMU_SYN_KEY_ACCESS;
@@ -128,14 +127,14 @@ static enum emu_syndrome emu_region_enter_gates(struct emu_region *region)
  * Context: Any.
  * Return: the region; or NULL, with @why EMU_SYN_PAUSED if that is only for a while.
  */
-struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
+struct emu_region *emu_region_enter(const struct ib_qp *qp, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int access,
 				    enum emu_syndrome *why)
 {
 	struct emu_region *region;
 
 	rcu_read_lock();
-	region = xa_load(&qp->edev->keys, sge->lkey >> EMU_KEY_SHIFT);
+	region = xa_load(&to_edev(qp->device)->keys, sge->lkey >> EMU_KEY_SHIFT);
 	*why = region ? emu_region_enter_gates(region) : EMU_SYN_KEY;
 	rcu_read_unlock();
 	if (unlikely(*why))
@@ -362,15 +361,15 @@ int emu_region_del(struct emu_region *region)
 }
 
 /* The region that the index in @key names, if it is in the queue pair's PD. Under RCU. */
-struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+struct emu_region *emu_region_find(const struct ib_qp *qp, u32 key, enum emu_syndrome *why)
 {
-	struct emu_region *region = xa_load(&qp->edev->keys, key >> EMU_KEY_SHIFT);
+	struct emu_region *region = xa_load(&to_edev(qp->device)->keys, key >> EMU_KEY_SHIFT);
 
 	if (!region) {
 		*why = EMU_SYN_KEY;
 		return NULL;
 	}
-	if (region->pd != qp->ibqp.pd) {
+	if (region->pd != qp->pd) {
 		*why = EMU_SYN_KEY_PD;
 		return NULL;
 	}
@@ -454,7 +453,7 @@ bool emu_region_set_range(struct emu_region *region, u64 iova, u64 virt_addr, u6
 }
 
 /* Sets up a seized region as the consumer wants it. Returns false if that is illegal. */
-static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe)
+static bool emu_region_set(struct emu_region *region, const struct emu_reg *reg)
 {
 	struct emu_mr *mr = container_of(region, struct emu_mr, region);
 
@@ -464,31 +463,31 @@ static bool emu_region_set(struct emu_region *region, const struct emu_swqe *wqe
 		region->nr_pages = mr->nr_next;
 		mr->mapped = false;
 	}
-	region->page_shift = wqe->reg.page_shift;
-	if (!emu_region_set_range(region, wqe->reg.iova, wqe->reg.iova, wqe->reg.length))
+	region->page_shift = reg->page_shift;
+	if (!emu_region_set_range(region, reg->iova, reg->iova, reg->length))
 		return false;
-	region->access = wqe->reg.access;
-	WRITE_ONCE(region->key, wqe->reg.key);
+	region->access = reg->access;
+	WRITE_ONCE(region->key, reg->key);
 	return true;
 }
 
 /**
  * emu_region_register() - execute IB_WR_REG_MR
  * @qp: queue pair that it was posted to
- * @wqe: the entry
+ * @reg: what the entry wants
  * @why: set on failure
  *
  * Context: The owner of @qp; any.
  * Return: EMU_DONE; EMU_FAILED; EMU_AGAIN if somebody else has the region for a moment.
  */
-enum emu_outcome emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
+enum emu_outcome emu_region_register(const struct ib_qp *qp, const struct emu_reg *reg,
 				     enum emu_syndrome *why)
 {
 	enum emu_outcome outcome = EMU_FAILED;
 	struct emu_region *region;
 
 	rcu_read_lock();
-	region = emu_region_find(qp, wqe->reg.key, why);
+	region = emu_region_find(qp, reg->key, why);
 	if (!region)
 		goto unlock;
 	*why = EMU_SYN_KEY;
@@ -498,7 +497,7 @@ enum emu_outcome emu_region_register(struct emu_qp *qp, const struct emu_swqe *w
 	outcome = emu_region_seize_free(region);
 	if (outcome != EMU_DONE)
 		goto unlock;
-	if (emu_region_set(region, wqe)) {
+	if (emu_region_set(region, reg)) {
 		emu_region_publish(region);
 	} else {
 		emu_region_settle(region, EMU_REGION_FREE);
@@ -514,7 +513,7 @@ unlock:
  * Closes the gate of a valid region if @key is its key. Returns what is wrong with
  * the key, if anything.
  */
-static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_region *region,
+static enum emu_syndrome emu_region_close(const struct ib_qp *qp, struct emu_region *region,
 					  u32 key)
 {
 	/*
@@ -528,7 +527,7 @@ static enum emu_syndrome emu_region_close(const struct emu_qp *qp, struct emu_re
 	qpn = READ_ONCE(region->qpn);
 	if (READ_ONCE(region->key) != key && READ_ONCE(region->alias) != key)
 		why = EMU_SYN_KEY;
-	else if (qpn && qpn != qp->ibqp.qp_num)
+	else if (qpn && qpn != qp->qp_num)
 		why = EMU_SYN_KEY_PD;
 	if (!entered)
 		return why;
@@ -578,7 +577,7 @@ static enum emu_outcome emu_region_finish(struct emu_region *region, enum emu_sy
  * Return: EMU_DONE; EMU_FAILED, also while windows are bound to a region; EMU_AGAIN
  * while accesses are under way: no new ones begin, and the caller tries again.
  */
-enum emu_outcome emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why)
+enum emu_outcome emu_region_invalidate(const struct ib_qp *qp, u32 key, enum emu_syndrome *why)
 {
 	enum emu_outcome outcome = EMU_FAILED;
 	struct emu_region *region;

@@ -12,8 +12,6 @@
 #include "../lib/outcome.h"
 
 struct emu_backing;
-struct emu_qp;
-struct emu_swqe;
 struct ib_umem;
 
 /* Page sizes of a page list, one bit for each, as in attrs.page_size_cap. */
@@ -181,6 +179,40 @@ struct emu_target {
 	u32 index;
 };
 
+/**
+ * struct emu_reg - what an entry of a send queue with IB_WR_REG_MR wants
+ * @key: new key of the region
+ * @access: IB_ACCESS_*
+ * @iova: first address
+ * @length: bytes
+ * @page_shift: log2 of the size of the pages
+ */
+struct emu_reg {
+	u32 key;
+	u32 access;
+	u64 iova;
+	u64 length;
+	u32 page_shift;
+};
+
+/**
+ * struct emu_bind - what one with IB_WR_BIND_MW wants
+ * @mw_key: key of the window
+ * @new_key: its next key
+ * @mr_key: key of the region, which does not matter if @length is 0
+ * @access: IB_ACCESS_*
+ * @addr: first address
+ * @length: bytes; 0 to unbind a window of type 1
+ */
+struct emu_bind {
+	u32 mw_key;
+	u32 new_key;
+	u32 mr_key;
+	u32 access;
+	u64 addr;
+	u64 length;
+};
+
 extern atomic_long_t emu_keys_gen;
 
 /**
@@ -199,23 +231,23 @@ static __always_inline unsigned long emu_keys_generation(void)
 /* region.c: for the engine */
 bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key);
 void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length);
-struct emu_region *emu_region_enter(const struct emu_qp *qp, const struct ib_pd *pd,
+struct emu_region *emu_region_enter(const struct ib_qp *qp, const struct ib_pd *pd,
 				    const struct ib_sge *sge, int access,
 				    enum emu_syndrome *why);
 void emu_region_leave(struct emu_region *region);
 enum emu_syndrome emu_region_must_leave(const struct emu_region *region);
 void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len);
 u64 emu_region_dma(const struct emu_region *region, u64 addr);
-enum emu_outcome emu_region_register(struct emu_qp *qp, const struct emu_swqe *wqe,
+enum emu_outcome emu_region_register(const struct ib_qp *qp, const struct emu_reg *reg,
 				     enum emu_syndrome *why);
-enum emu_outcome emu_region_invalidate(struct emu_qp *qp, u32 key, enum emu_syndrome *why);
+enum emu_outcome emu_region_invalidate(const struct ib_qp *qp, u32 key, enum emu_syndrome *why);
 
 /* region.c: for the other kinds */
 int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_kind kind,
 		   u32 max_pages);
 int emu_region_del(struct emu_region *region);
 void emu_region_revoke(struct emu_region *region);
-struct emu_region *emu_region_find(const struct emu_qp *qp, u32 key, enum emu_syndrome *why);
+struct emu_region *emu_region_find(const struct ib_qp *qp, u32 key, enum emu_syndrome *why);
 enum emu_syndrome emu_region_closed(const struct emu_region *region);
 bool emu_region_seize(struct emu_region *region, enum emu_region_state from);
 enum emu_outcome emu_region_seize_free(struct emu_region *region);
@@ -266,8 +298,8 @@ int emu_resume_mr(struct ib_mr *ibmr, struct ib_umem *umem);
 /* mw.c */
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata);
 int emu_dealloc_mw(struct ib_mw *ibmw);
-enum emu_outcome emu_region_bind(struct emu_qp *qp, const struct emu_swqe *wqe,
-				 enum emu_syndrome *why);
+enum emu_outcome emu_region_bind(const struct ib_qp *qp, const struct emu_bind *bind,
+				 bool by_process, enum emu_syndrome *why);
 bool emu_window_is_invalidatable(const struct emu_region *region);
 void emu_window_unbind(struct emu_region *window);
 

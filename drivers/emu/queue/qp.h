@@ -69,21 +69,8 @@ struct emu_swqe {
 			u64 compare_add;
 			u64 swap;
 		} atomic;
-		struct {
-			u32 key;
-			u32 access;
-			u64 iova;
-			u64 length;
-			u32 page_shift;
-		} reg;
-		struct {
-			u32 mw_key;
-			u32 new_key;
-			u32 mr_key;
-			u32 access;
-			u64 addr;
-			u64 length;
-		} bind;
+		struct emu_reg reg;
+		struct emu_bind bind;
 		struct {
 			u32 qpn;
 			u32 qkey;
