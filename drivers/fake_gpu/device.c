@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices: BAR 2 of each ivshmem device of QEMU; if there is none, memory of the
- * system, to which the module parameters devices and size_mb apply.
+ * Devices, and which of their pages are free.
  *
  * Lock protocol: fake_gpu.lock guards fake_gpu.free. Open files and objects use their
  * device, and the module; unplugging the device waits until they are gone.
  *
  * The pages that have been free for the longest time are given out first, so that
- * tests have time to see who writes to free pages.
+ * tests have time to see who writes to free pages: these must not change. If a device has
+ * written to one, a warning names the page.
  */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
-#include <linux/gfp.h>
+#include <linux/bug.h>
 #include <linux/io.h>
-#include <linux/module.h>
-#include <linux/pci.h>
+#include <linux/sched.h>
+#include <linux/string.h>
 
-#include "fake_gpu.h"
-
-static unsigned int devices = 1;
-module_param(devices, uint, 0444);
-MODULE_PARM_DESC(devices, "Emulated devices to create if there is no ivshmem device, 1 to 4 (default: 1)");
-
-static unsigned int size_mb = 64;
-module_param(size_mb, uint, 0444);
-MODULE_PARM_DESC(size_mb, "Memory of each emulated device in MiB (default: 64)");
-
-#define GPU_BAR		2
-
-/* Time after which a removal logs what it waits for. */
-#define GPU_PATIENCE	(10 * HZ)
+#include "device.h"
 
 struct fake_gpu *fake_gpus[FAKE_GPU_MAX];
 
@@ -46,11 +31,24 @@ void fake_gpu_pages_fill(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr, 
 	}
 }
 
+/* Pages that nobody had: nobody may have written to them. */
+void fake_gpu_pages_check(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr)
+{
+	void *wrong;
+
+	for (; nr--; page++) {
+		wrong = memchr_inv(fake_gpu_vram(gpu, *page), FAKE_GPU_POISON, FAKE_GPU_PAGE);
+		WARN(wrong, "%s: freed memory was written to: page %pa, offset %#zx\n",
+		     gpu->misc.name, page, wrong - fake_gpu_vram(gpu, *page));
+		cond_resched();
+	}
+}
+
 /* Returns how many pages it got. */
 u32 fake_gpu_pages_get(struct fake_gpu *gpu, phys_addr_t *page, u32 nr)
 {
 	nr = kfifo_out_spinlocked(&gpu->free, page, nr, &gpu->lock);
-	fake_gpu_inject_pages(gpu, page, nr);
+	fake_gpu_pages_check(gpu, page, nr);
 	return nr;
 }
 
@@ -69,214 +67,3 @@ void fake_gpu_put(struct fake_gpu *gpu)
 	if (refcount_dec_and_test(&gpu->users))
 		complete(&gpu->unused);
 }
-
-static void gpu_destroy(struct fake_gpu *gpu)
-{
-	phys_addr_t page;
-
-	while (!gpu->bar && fake_gpu_pages_get(gpu, &page, 1))
-		free_pages((unsigned long)phys_to_virt(page), get_order(FAKE_GPU_PAGE));
-	kfifo_free(&gpu->free);
-	kfree(gpu->inject);
-	kfree(gpu);
-}
-
-/* The caller adds the memory of the device. Returns NULL if out of memory. */
-static struct fake_gpu *gpu_create(u64 size)
-{
-	struct fake_gpu *gpu = kzalloc(sizeof(*gpu), GFP_KERNEL);
-
-	if (!gpu)
-		return NULL;
-	spin_lock_init(&gpu->lock);
-	refcount_set(&gpu->users, 1);
-	init_completion(&gpu->unused);
-	gpu->nr_pages = size / FAKE_GPU_PAGE;
-	if (!kfifo_alloc(&gpu->free, gpu->nr_pages, GFP_KERNEL))
-		return gpu;
-	kfree(gpu);
-	return NULL;
-}
-
-/* The node comes last: see fake_gpu_peer_register(). */
-static int gpu_register(struct fake_gpu *gpu)
-{
-	char *name = gpu->client.client.name;
-	unsigned int i = 0;
-	int ret;
-
-	while (i < FAKE_GPU_MAX && fake_gpus[i])
-		i++;
-	if (i == FAKE_GPU_MAX)
-		return -ENOSPC;
-	fake_gpus[i] = gpu;
-	gpu->index = i;
-	snprintf(name, IB_PEER_MEMORY_NAME_MAX, "fake_gpu%u", i);
-	gpu->misc.name = name;
-	gpu->misc.minor = MISC_DYNAMIC_MINOR;
-	gpu->misc.mode = 0666;
-	gpu->misc.fops = &fake_gpu_fops;
-	ret = fake_gpu_inject_add(gpu);
-	if (ret)
-		goto err_number;
-	ret = fake_gpu_peer_register(gpu);
-	if (!ret)
-		ret = misc_register(&gpu->misc);
-	if (ret)
-		goto err_inject;
-	return 0;
-
-err_inject:
-	fake_gpu_inject_remove(gpu);
-	if (gpu->peer)
-		fake_gpu_peer_unregister(gpu);
-err_number:
-	fake_gpus[i] = NULL;
-	return ret;
-}
-
-static void gpu_remove(struct fake_gpu *gpu)
-{
-	/* Nobody can open it after that. */
-	misc_deregister(&gpu->misc);
-	fake_gpu_put(gpu);
-	while (!wait_for_completion_timeout(&gpu->unused, GPU_PATIENCE))
-		pr_warn("%s: removal waiting for processes that use its file or memory; end them\n",
-			gpu->misc.name);
-	fake_gpu_inject_remove(gpu);
-	if (gpu->peer)
-		fake_gpu_peer_unregister(gpu);
-	fake_gpus[gpu->index] = NULL;
-	gpu_destroy(gpu);
-}
-
-static void gpu_free_page(struct fake_gpu *gpu, phys_addr_t page)
-{
-	fake_gpu_pages_fill(gpu, &page, 1, FAKE_GPU_POISON);
-	fake_gpu_pages_put(gpu, &page, 1);
-}
-
-/* The device's memory is the BAR. */
-static int gpu_map_bar(struct fake_gpu *gpu, struct pci_dev *pdev)
-{
-	u32 i;
-
-	gpu->bar = pci_resource_start(pdev, GPU_BAR);
-	/* It is memory, so neither the order nor the width of accesses matters. */
-	gpu->vram = devm_memremap(&pdev->dev, gpu->bar, pci_resource_len(pdev, GPU_BAR),
-				  MEMREMAP_WC);
-	if (IS_ERR(gpu->vram))
-		return PTR_ERR(gpu->vram);
-	for (i = 0; i < gpu->nr_pages; i++)
-		gpu_free_page(gpu, gpu->bar + (phys_addr_t)i * FAKE_GPU_PAGE);
-	return 0;
-}
-
-static int gpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
-{
-	struct fake_gpu *gpu;
-	int ret;
-
-	ret = pcim_enable_device(pdev);
-	if (ret)
-		return ret;
-	ret = pci_request_region(pdev, GPU_BAR, KBUILD_MODNAME);
-	if (ret)
-		return ret;
-	gpu = gpu_create(pci_resource_len(pdev, GPU_BAR));
-	if (!gpu)
-		return -ENOMEM;
-	ret = gpu_map_bar(gpu, pdev);
-	if (!ret)
-		ret = gpu_register(gpu);
-	if (ret)
-		gpu_destroy(gpu);
-	else
-		pci_set_drvdata(pdev, gpu);
-	return ret;
-}
-
-static void gpu_unprobe(struct pci_dev *pdev)
-{
-	gpu_remove(pci_get_drvdata(pdev));
-}
-
-static const struct pci_device_id gpu_ids[] = {
-	{ PCI_DEVICE(PCI_VENDOR_ID_REDHAT_QUMRANET, 0x1110) },
-	{ }
-};
-MODULE_DEVICE_TABLE(pci, gpu_ids);
-
-static struct pci_driver gpu_driver = {
-	.name = KBUILD_MODNAME,
-	.id_table = gpu_ids,
-	.probe = gpu_probe,
-	.remove = gpu_unprobe,
-};
-
-/* Memory of the system poses as a device's. */
-static int gpu_pretend(void)
-{
-	struct fake_gpu *gpu = gpu_create((u64)size_mb * SZ_1M);
-	unsigned long addr;
-	int ret = 0;
-	u32 i;
-
-	if (!gpu)
-		return -ENOMEM;
-	for (i = 0; !ret && i < gpu->nr_pages; i++) {
-		addr = __get_free_pages(GFP_KERNEL, get_order(FAKE_GPU_PAGE));
-		if (addr)
-			gpu_free_page(gpu, virt_to_phys((void *)addr));
-		else
-			ret = -ENOMEM;
-	}
-	if (!ret)
-		ret = gpu_register(gpu);
-	if (ret)
-		gpu_destroy(gpu);
-	return ret;
-}
-
-static void gpu_exit(void)
-{
-	unsigned int i;
-
-	pci_unregister_driver(&gpu_driver);
-	for (i = 0; i < FAKE_GPU_MAX; i++) {
-		if (fake_gpus[i])
-			gpu_remove(fake_gpus[i]);
-	}
-	fake_gpu_inject_exit();
-}
-module_exit(gpu_exit);
-
-static int __init gpu_init(void)
-{
-	unsigned int i;
-	int ret;
-
-	if (!devices || devices > FAKE_GPU_MAX || !size_mb) {
-		pr_err("devices must be 1 to %u, size_mb at least 1\n", FAKE_GPU_MAX);
-		return -EINVAL;
-	}
-	fake_gpu_inject_init();
-	ret = pci_register_driver(&gpu_driver);
-	if (ret) {
-		fake_gpu_inject_exit();
-		return ret;
-	}
-	if (fake_gpus[0])
-		return 0;
-	for (i = 0; !ret && i < devices; i++)
-		ret = gpu_pretend();
-	if (ret)
-		gpu_exit();
-	return ret;
-}
-module_init(gpu_init);
-
-MODULE_VERSION(KVERBS_VERSION);
-MODULE_LICENSE("GPL");
-MODULE_DESCRIPTION("Fake GPU: a source of device memory for RDMA");
-MODULE_IMPORT_NS(DMA_BUF);

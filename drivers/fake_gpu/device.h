@@ -59,6 +59,7 @@ void fake_gpu_put(struct fake_gpu *gpu);
 u32 fake_gpu_pages_get(struct fake_gpu *gpu, phys_addr_t *page, u32 nr);
 void fake_gpu_pages_put(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr);
 void fake_gpu_pages_fill(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr, int value);
+void fake_gpu_pages_check(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr);
 void *fake_gpu_vram(const struct fake_gpu *gpu, phys_addr_t page);
 
 /* node.c */

@@ -5,7 +5,8 @@
  * so that authors of such drivers can read it as a template. The template consists,
  * in less than 300 lines of code, of this file and
  *
- *  memory.c	objects of memory: mapped by devices, and freed
+ *  memory.c	objects of memory: made, exported and freed
+ *  map.c	how devices and processes map them
  *  peer.c	the peer-memory client
  *
  * The other files contain, in its simplest form, what every driver already has in a
@@ -13,8 +14,10 @@
  *
  *  device.c	devices, and which of their pages are free
  *  node.c	/dev/fake_gpu<N>: processes allocate, map, move and free
+ *  main.c	where devices come from
  *
- * and inject.c, which makes all of it misbehave, for tests.
+ * and inject.c, which makes the client misbehave, for tests. Each calls only what is below it:
+ * main, inject and node, memory, peer, map, device.
  *
  * An object is a dma-buf from the start. The dma-buf's file counts the references:
  * those of its handle, of mappings of processes, of regions of RDMA, and of
@@ -46,7 +49,7 @@
  *	yet
  * @pins: number of pins by importers
  * @freed: nobody gets the memory any more
- * @kept: belongs to inject.c
+ * @kept: freed, but somebody need not give it up, and may still write to it
  * @nr_pages: number of its pages
  * @page: physical addresses of the pages, which change only while nobody has them
  */
@@ -61,18 +64,19 @@ struct fake_gpu_mem {
 	phys_addr_t page[];
 };
 
-/* node.c */
+/* map.c */
 extern const struct vm_operations_struct fake_gpu_vm_ops;
 int fake_gpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma);
+struct sg_table *fake_gpu_map(struct fake_gpu_mem *mem, u32 first, u32 nr, struct device *dev);
+void fake_gpu_unmap(struct sg_table *sgt, struct device *dev);
 
 /* memory.c */
 struct dma_buf *fake_gpu_mem_create(struct fake_gpu *gpu, u32 nr);
 void fake_gpu_mem_free(struct fake_gpu_mem *mem);
 void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem);
-struct sg_table *fake_gpu_map(struct fake_gpu_mem *mem, u32 first, u32 nr, struct device *dev);
-void fake_gpu_unmap(struct sg_table *sgt, struct device *dev);
 
 /* peer.c */
+bool fake_gpu_peer_client(struct fake_gpu *gpu);
 int fake_gpu_peer_register(struct fake_gpu *gpu);
 void fake_gpu_peer_unregister(struct fake_gpu *gpu);
 int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context);

@@ -41,9 +41,6 @@
  * regions that it has invalidated by itself, leaves that to the "core", or "never"
  * invalidates.
  *
- * This file also watches freed memory, which must not change. If a device has written to
- * it, a warning names the page.
- *
  * The functions in this file take the places of the template's functions in the client
  * before it is registered, and call those. Each region of ours is wrapped around one of
  * the template's.
@@ -266,7 +263,7 @@ static int inject_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size,
 	struct inject_region *region;
 	u32 how;
 
-	/* acquire: pairs with fake_gpu_inject_registered() */
+	/* acquire: pairs with inject_registered() */
 	if (!smp_load_acquire(&inject->registered))
 		return 0;
 	inject_delay(inject);
@@ -487,8 +484,8 @@ static int inject_invalidate(void *handle, peer_core_context_t core_context)
 	return inject_once(inject, core_context);
 }
 
-/* Called when the client is complete, before it is registered. */
-void fake_gpu_inject_client(struct fake_gpu *gpu)
+/* Takes the place of the template's client, which is complete, before it is registered. */
+static void inject_client(struct fake_gpu *gpu)
 {
 	struct peer_memory_client *client = &gpu->client.client;
 	struct fake_gpu_inject *inject = gpu->inject;
@@ -508,48 +505,28 @@ void fake_gpu_inject_client(struct fake_gpu *gpu)
 }
 
 /* By now, the client may have been asked already, and have refused. */
-void fake_gpu_inject_registered(struct fake_gpu *gpu)
+static void inject_registered(struct fake_gpu *gpu)
 {
 	struct fake_gpu_inject *inject = gpu->inject;
 
-	if (!gpu->peer)
-		return;
 	inject->invalidate = gpu->invalidate;
 	gpu->invalidate = inject_invalidate;
 	/* release: whoever sees this also sees what is needed to invalidate */
 	smp_store_release(&inject->registered, true);
 }
 
-/* Pages that nobody had are being allocated: nobody may have written to them. */
-void fake_gpu_inject_pages(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr)
+/* Registers the client, with the faults. Returns 0, or an error of fake_gpu_peer_register(). */
+int fake_gpu_inject_register(struct fake_gpu *gpu)
 {
-	void *wrong;
+	int ret;
 
-	for (; nr--; page++) {
-		wrong = memchr_inv(fake_gpu_vram(gpu, *page), FAKE_GPU_POISON, FAKE_GPU_PAGE);
-		WARN(wrong, "%s: freed memory was written to: page %pa, offset %#zx\n",
-		     gpu->misc.name, page, wrong - fake_gpu_vram(gpu, *page));
-		cond_resched();
-	}
-}
-
-/*
- * The memory is being freed: after FREE, nobody writes to it, except a user who need
- * not give it up.
- */
-void fake_gpu_inject_free(struct fake_gpu_mem *mem)
-{
-	dma_resv_assert_held(mem->dmabuf->resv);
-	mem->kept = mem->pins || !mem->gpu->revocable;
-}
-
-/* The last reference is gone. */
-void fake_gpu_inject_release(struct fake_gpu_mem *mem)
-{
-	if (mem->kept)
-		fake_gpu_pages_fill(mem->gpu, mem->page, mem->nr_pages, FAKE_GPU_POISON);
-	else
-		fake_gpu_inject_pages(mem->gpu, mem->page, mem->nr_pages);
+	if (!fake_gpu_peer_client(gpu))
+		return 0;
+	inject_client(gpu);
+	ret = fake_gpu_peer_register(gpu);
+	if (!ret)
+		inject_registered(gpu);
+	return ret;
 }
 
 static int inject_knob_get(void *data, u64 *value)
@@ -624,7 +601,7 @@ static int inject_registered_set(void *data, u64 value)
 		return -EINVAL;
 	mutex_lock(&inject_register_lock);
 	if (value && !inject->gpu->peer) {
-		ret = fake_gpu_peer_register(inject->gpu);
+		ret = fake_gpu_inject_register(inject->gpu);
 	} else if (!value && inject->gpu->peer) {
 		WRITE_ONCE(inject->registered, false);
 		fake_gpu_peer_unregister(inject->gpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects of memory, which are dma-bufs: mapped by devices, taken away, freed.
+ * Objects of memory, which are dma-bufs: exported, taken away, freed.
  *
  * The reservation lock orders those who want the memory and those who take it away.
  * Those who came first lose the memory, and are told: by a fault, by move_notify() or by
@@ -8,49 +8,6 @@
  * later find it freed, or moved.
  */
 #include "fake_gpu.h"
-
-/*
- * Maps some pages for a device, until fake_gpu_unmap(). The pages do not change
- * meanwhile: the caller holds the lock, or is in the list of regions. A BAR has no
- * struct pages, and is reached as registers are; the system's memory poses as a BAR.
- * Returns the addresses, or an error pointer: -ENOMEM; -EIO if the device cannot reach
- * the memory.
- */
-struct sg_table *fake_gpu_map(struct fake_gpu_mem *mem, u32 first, u32 nr, struct device *dev)
-{
-	struct sg_table *sgt = kzalloc(sizeof(*sgt), GFP_KERNEL);
-	struct scatterlist *sg;
-	unsigned int i;
-
-	if (!sgt || sg_alloc_table(sgt, nr, GFP_KERNEL)) {
-		kfree(sgt);
-		return ERR_PTR(-ENOMEM);
-	}
-	for_each_sgtable_sg(sgt, sg, i) {
-		sg_set_page(sg, NULL, FAKE_GPU_PAGE, 0);
-		sg_dma_len(sg) = FAKE_GPU_PAGE;
-		sg_dma_address(sg) = dma_map_resource(dev, mem->page[first + i], FAKE_GPU_PAGE,
-						      DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
-		if (dma_mapping_error(dev, sg_dma_address(sg))) {
-			sgt->nents = i;
-			fake_gpu_unmap(sgt, dev);
-			return ERR_PTR(-EIO);
-		}
-	}
-	return sgt;
-}
-
-void fake_gpu_unmap(struct sg_table *sgt, struct device *dev)
-{
-	struct scatterlist *sg;
-	unsigned int i;
-
-	for_each_sgtable_dma_sg(sgt, sg, i)
-		dma_unmap_resource(dev, sg_dma_address(sg), FAKE_GPU_PAGE,
-				   DMA_BIDIRECTIONAL, DMA_ATTR_SKIP_CPU_SYNC);
-	sg_free_table(sgt);
-	kfree(sgt);
-}
 
 /* Importers must work without struct pages, and declare that they do. */
 static int buf_attach(struct dma_buf *dmabuf, struct dma_buf_attachment *attach)
@@ -96,10 +53,16 @@ static void mem_destroy(struct fake_gpu_mem *mem)
 	kvfree(mem);
 }
 
+/* The last reference is gone. After FREE, nobody writes to the memory but who was to keep it. */
 static void buf_release(struct dma_buf *dmabuf)
 {
-	fake_gpu_inject_release(dmabuf->priv);
-	mem_destroy(dmabuf->priv);
+	struct fake_gpu_mem *mem = dmabuf->priv;
+
+	if (mem->kept)
+		fake_gpu_pages_fill(mem->gpu, mem->page, mem->nr_pages, FAKE_GPU_POISON);
+	else
+		fake_gpu_pages_check(mem->gpu, mem->page, mem->nr_pages);
+	mem_destroy(mem);
 }
 
 static const struct dma_buf_ops buf_ops = {
@@ -165,7 +128,7 @@ void fake_gpu_mem_free(struct fake_gpu_mem *mem)
 {
 	dma_resv_lock(mem->dmabuf->resv, NULL);
 	mem->freed = true;
-	fake_gpu_inject_free(mem);
+	mem->kept = mem->pins || !mem->gpu->revocable;
 	fake_gpu_mem_withdraw(mem);
 	dma_resv_unlock(mem->dmabuf->resv);
 

@@ -208,40 +208,6 @@ static long node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
-/* Access to memory that was freed raises SIGBUS. */
-static vm_fault_t node_fault(struct vm_fault *vmf)
-{
-	struct fake_gpu_mem *mem = vmf->vma->vm_private_data;
-	u64 at = (u64)vmf->pgoff << PAGE_SHIFT;
-	vm_fault_t ret = VM_FAULT_SIGBUS;
-	phys_addr_t phys;
-
-	dma_resv_lock(mem->dmabuf->resv, NULL);
-	if (!mem->freed) {
-		phys = mem->page[at / FAKE_GPU_PAGE] + at % FAKE_GPU_PAGE;
-		ret = vmf_insert_pfn(vmf->vma, vmf->address, PHYS_PFN(phys));
-	}
-	dma_resv_unlock(mem->dmabuf->resv);
-	return ret;
-}
-
-const struct vm_operations_struct fake_gpu_vm_ops = { .fault = node_fault };
-
-/* The range is within the object, and the mapping has a reference to the dma-buf. */
-int fake_gpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
-{
-	struct fake_gpu_mem *mem = dmabuf->priv;
-
-	if (!(vma->vm_flags & VM_SHARED))
-		return -EINVAL;
-	kv_vm_flags_set(vma, VM_PFNMAP | VM_IO | VM_DONTEXPAND | VM_DONTDUMP);
-	if (mem->gpu->bar)
-		vma->vm_page_prot = pgprot_writecombine(vma->vm_page_prot);
-	vma->vm_private_data = mem;
-	vma->vm_ops = &fake_gpu_vm_ops;
-	return 0;
-}
-
 /* Makes the mapping one of the dma-buf, as if the dma-buf's own descriptor had been mapped. */
 static int node_mmap(struct file *file, struct vm_area_struct *vma)
 {

@@ -190,11 +190,10 @@ void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 }
 
 /*
- * Called before processes can allocate memory, because acquire() may be called at once,
- * but @peer is only set later. Returns 0, or -EINVAL after the registry has logged the
- * reason.
+ * Fills in the client, to be registered; @revocable and the name are the device's. Returns
+ * whether there is a registry.
  */
-int fake_gpu_peer_register(struct fake_gpu *gpu)
+bool fake_gpu_peer_client(struct fake_gpu *gpu)
 {
 	struct peer_memory_client *client = &gpu->client.client;
 
@@ -205,14 +204,22 @@ int fake_gpu_peer_register(struct fake_gpu *gpu)
 	client->get_page_size = peer_page_size;
 	client->release = peer_release;
 	client->version[0] = '1';
-	/* Tells inject.c that the rest of the device exists. */
+	/* The client is a peer_memory_client_ex. */
 	client->version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
 	gpu->client.ex_size = sizeof(gpu->client);
 	gpu->client.flags = PEER_MEM_INVALIDATE_UNMAPS;
-	fake_gpu_inject_client(gpu);
-	gpu->peer = ib_register_peer_memory_client(client,
+	return true;
+}
+
+/*
+ * Called before processes can allocate memory, because acquire() may be called at once,
+ * but @peer is only set later. Returns 0, or -EINVAL after the registry has logged the
+ * reason.
+ */
+int fake_gpu_peer_register(struct fake_gpu *gpu)
+{
+	gpu->peer = ib_register_peer_memory_client(&gpu->client.client,
 						   gpu->revocable ? &gpu->invalidate : NULL);
-	fake_gpu_inject_registered(gpu);
 	return gpu->peer ? 0 : -EINVAL;
 }
 

@@ -16,6 +16,11 @@ void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 	WARN_ON_ONCE(!list_empty(&mem->regions));
 }
 
+bool fake_gpu_peer_client(struct fake_gpu *gpu)
+{
+	return false;
+}
+
 int fake_gpu_peer_register(struct fake_gpu *gpu)
 {
 	return 0;
