@@ -224,7 +224,7 @@ check_no_rebuild() {
 
 check_layers() {
 	"$KV_SCRIPTS/layers" "$1" >"$work/layers.out" 2>&1 || true
-	check_empty "no call runs upward" "$work/layers.out"
+	check_empty "no call and no include runs upward" "$work/layers.out"
 }
 
 part_builds() {

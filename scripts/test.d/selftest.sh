@@ -152,6 +152,35 @@ check_samples() {
 	check_empty "the emulator's hangs are told from a guest's own" "$work/samples.out"
 }
 
+# upward: prints what scripts/layers finds in a made-up tree in which the lowest floor calls and
+# includes what is above it, and the other way round.
+upward() {
+	local tree=$work/upward file
+	mkdir -p "$tree"/{scripts,core/contract,core/view}
+	cp "$KV_SCRIPTS/layers" "$tree/scripts"
+	cat >"$tree/core/contract/low.c" <<-'EOF'
+	#include "../view/high.h"
+	void low(void) { high(); }
+	EOF
+	cat >"$tree/core/view/high.c" <<-'EOF'
+	#include "../contract/low.h"
+	void high(void) { low(); }
+	EOF
+	echo 'void low(void);' >"$tree/core/contract/low.h"
+	echo 'void high(void);' >"$tree/core/view/high.h"
+	for file in core/contract/low core/view/high; do
+		gcc -c -o "$tree/$file.o" "$tree/$file.c"
+	done
+	"$tree/scripts/layers" "$tree" 2>&1 || echo "status $?"
+}
+
+upward_is_red() {
+	upward | diff - <(printf '%s\n' 'core/contract/low.c uses high, of core/view/high.c' \
+		'core/contract/low.c includes core/view/high.h' 'status 1') \
+		>"$work/upward.out" 2>&1 || true
+	check_empty "the harness notices: a call and an include that run upward" "$work/upward.out"
+}
+
 # Of traces of failed allocations, only those of a test's go; of races, the kernel's own.
 check_injected() {
 	local consoles=$KV_SCRIPTS/selftest/consoles.txt sign
@@ -281,6 +310,7 @@ part_selftest() {
 	spawn "samples of hung guests" check_samples
 	spawn "runs beyond the budget" check_budget
 	spawn "failures that a test made" check_injected
+	spawn "seed: upward" upward_is_red
 	need_build "$SEEDED"
 	need_dir "$SEEDED" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
 	plain=$EXTRA_DIR
