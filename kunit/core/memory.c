@@ -129,7 +129,7 @@ static void bind_posts_the_next_key(struct kunit *test)
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp = make_qp(test, m, pd);
 	struct ib_mw *mw = KVT_PTR(test, ib_alloc_mw(pd, IB_MW_TYPE_1));
-	struct ib_mr *mr = KVT_PTR(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, 4));
+	struct ib_mr *mr = kvt_mr(test, pd, 4);
 	struct ib_mw_bind bind = {
 		.wr_id = 77,
 		.send_flags = IB_SEND_SIGNALED | IB_SEND_FENCE,
@@ -152,7 +152,6 @@ static void bind_posts_the_next_key(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, mw->rkey, m->bind.rkey);
 	KUNIT_EXPECT_MEMEQ(test, &m->bind.bind_info, &bind.bind_info, sizeof(bind.bind_info));
 	KUNIT_EXPECT_EQ(test, 0, ib_dealloc_mw(mw));
-	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 }
 
 static void bind_that_is_not_posted_keeps_the_key(struct kunit *test)

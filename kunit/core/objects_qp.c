@@ -271,7 +271,6 @@ static int report_fn(void *arg)
 /* If the event came after the reset, the QP's next drain would take it for its own. */
 static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 {
-	struct ib_srq_init_attr srq_init = { .attr = { .max_wr = 16, .max_sge = 1 } };
 	struct told *told = kvt_zalloc(test, sizeof(*told));
 	struct reporter *reporter = kvt_zalloc(test, sizeof(*reporter));
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
@@ -281,7 +280,7 @@ static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 	kvt_need_two_cpus(test);
 	kvt_stay_on_first_cpu();
 	rig_up(test, &r, IB_POLL_SOFTIRQ);
-	r.init.srq = KVT_PTR(test, ib_create_srq(r.pd, &srq_init));
+	r.init.srq = kvt_srq(test, r.pd, 16, 1);
 	reporter->qp = watched_qp(test, &r, told);
 	init_completion(&reporter->reported);
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(reporter->qp, 1));
@@ -295,8 +294,6 @@ static void reset_waits_for_the_last_event_of_the_srq(struct kunit *test)
 	if (!reporter->seen)
 		kunit_info(test, "the machine is too busy: nothing was shown\n");
 	KUNIT_EXPECT_FALSE(test, completion_done(&reporter->qp->srq_completion));
-	kvt_qp_put(test, reporter->qp);
-	KUNIT_EXPECT_EQ(test, 0, ib_destroy_srq_user(r.init.srq, NULL));
 }
 
 static void modify_reaches_the_driver(struct kunit *test)

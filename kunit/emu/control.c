@@ -243,10 +243,9 @@ static void cq_error_is_injected(struct kunit *test)
  */
 static void last_receive_comes_for_a_reason(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct rig *r = rig_new(test, DEVICE, PEER);
 
-	r->a.srq = KVT_OWN(test, ib_create_srq(r->a.pd, &init), kvt_end_srq);
+	r->a.srq = kvt_srq(test, r->a.pd, 4, 1);
 	rig_make_qps(test, r);
 	KUNIT_EXPECT_NE(test, 0, put_event("last_wqe", r->a.qp->qp_num));
 	rig_connect(test, r);

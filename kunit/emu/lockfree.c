@@ -340,14 +340,11 @@ static void queue_pairs_are_lock_free(struct kunit *test)
 
 static void shared_receive_queues_are_lock_free(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = DEPTH, .max_sge = 1 } };
 	struct lockfree *l = lockfree_new(test, SRQ_MESSAGES);
-	struct ib_srq *srq;
 
 	if (!l)
 		return;
-	srq = KVT_OWN(test, ib_create_srq(l->r->b.pd, &init), kvt_end_srq);
-	l->r->b.srq = srq;
+	l->r->b.srq = kvt_srq(test, l->r->b.pd, DEPTH, 1);
 	run_messages(test, l);
 }
 

@@ -392,7 +392,7 @@ static void block_register(struct kunit *test, struct rig_end *big, u32 n)
 		sg_dma_address(&sg[i]) = big->dma;
 		sg_dma_len(&sg[i]) = BLOCK;
 	}
-	big->mr = KVT_OWN(test, ib_alloc_mr(big->pd, IB_MR_TYPE_MEM_REG, n), kvt_end_mr);
+	big->mr = kvt_mr(test, big->pd, n);
 	KUNIT_ASSERT_EQ(test, n, ib_map_mr_sg(big->mr, sg, n, NULL, BLOCK));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(big, big->mr, 1, BINDABLE));
 	RIG_EXPECT_WC(test, big->scq, &wc, 1, IB_WC_SUCCESS);

@@ -138,14 +138,10 @@ static void binding_waits(struct kunit *test)
 /* A connection whose second end receives from an SRQ if @shared, else from its own RQ. */
 static struct traffic *receiver_up(struct kunit *test, bool shared)
 {
-	struct ib_srq_init_attr init = {
-		.attr.max_wr = SRQ_DEPTH,
-		.attr.max_sge = RIG_SGE,
-	};
 	struct rig *r = rig_new(test, "emu0", "emu1");
 
 	if (shared)
-		r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
+		r->b.srq = kvt_srq(test, r->b.pd, SRQ_DEPTH, RIG_SGE);
 	return traffic_up_on(test, card_up(test, false), recv_use, r);
 }
 

@@ -469,14 +469,13 @@ static int message_receive_shared(struct message *m, u64 id)
 /* A receive's region is of its SRQ's domain, and not of the queue pair's: IBTA vol. 1, 10.2.9.3. */
 static void receive_is_in_the_domain_of_its_srq(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct rig *r = rig_new(test, "emu0", "emu1"), *other = rig_up(test, "emu0", "emu1");
 	struct message m = { .r = r };
 	struct ib_wc wc;
 	int i;
 
 	r->rnr_retry = 0;
-	r->b.srq = KVT_OWN(test, ib_create_srq(other->b.pd, &init), kvt_end_srq);
+	r->b.srq = kvt_srq(test, other->b.pd, 4, 1);
 	rig_start(test, r);
 	rig_register(test, &r->a, ACCESS);
 	rig_register(test, &r->b, ACCESS);

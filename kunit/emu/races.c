@@ -55,14 +55,13 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 
 static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_send_wr wr;
 	struct ib_sge sge;
 	struct ib_wc wc;
 
 	r->rnr_retry = 0;
-	r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
+	r->b.srq = kvt_srq(test, r->b.pd, 4, 1);
 	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
 

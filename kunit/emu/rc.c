@@ -274,7 +274,7 @@ static void huge_register(struct kunit *test, struct huge *h, struct rig_end *e)
 		sg_dma_address(&sg[i]) = h->dma[last];
 		sg_dma_len(&sg[i]) = HUGE_PAGE;
 	}
-	h->mr = KVT_OWN(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, HUGE_PAGES), kvt_end_mr);
+	h->mr = kvt_mr(test, e->pd, HUGE_PAGES);
 	KUNIT_ASSERT_EQ(test, HUGE_PAGES, ib_map_mr_sg(h->mr, sg, HUGE_PAGES, NULL, HUGE_PAGE));
 	KUNIT_ASSERT_EQ(test, SZ_2G, h->mr->length);
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, h->mr, 5, ALL_ACCESS));

@@ -657,8 +657,7 @@ EXPORT_SYMBOL_GPL(rig_atomic);
  */
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
 {
-	return KVT_OWN(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, RIG_BUF / PAGE_SIZE + 1),
-		       kvt_end_mr);
+	return kvt_mr(test, pd, RIG_BUF / PAGE_SIZE + 1);
 }
 EXPORT_SYMBOL_GPL(rig_mr);
 

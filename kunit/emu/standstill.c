@@ -186,7 +186,6 @@ static void srq_goes_on(void *arg)
 
 static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
 	struct ib_sge sge[2];
 	struct ib_send_wr wr;
 	struct standstill s = {
@@ -197,7 +196,7 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	struct ib_wc wc;
 	u32 i;
 
-	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
+	s.srq = kvt_srq(test, s.r->b.pd, SRQ_DEPTH, 2);
 	s.r->b.srq = s.srq;
 	s.other->b.srq = s.srq;
 	rig_start(test, s.r);
@@ -243,7 +242,6 @@ static void srq_turns_over(void *arg)
 /* A resize stands still after counting the receives, whose number stays the same. */
 static void srq_counts_no_receive_twice(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = SRQ_DEPTH, .max_sge = 2 } };
 	struct ib_srq_attr attr = { .max_wr = SRQ_DEPTH };
 	struct standstill s = {
 		.r = rig_new(test, "emu0", "emu1"),
@@ -251,7 +249,7 @@ static void srq_counts_no_receive_twice(struct kunit *test)
 	};
 	u32 i;
 
-	s.srq = KVT_OWN(test, ib_create_srq(s.r->b.pd, &init), kvt_end_srq);
+	s.srq = kvt_srq(test, s.r->b.pd, SRQ_DEPTH, 2);
 	s.r->b.srq = s.srq;
 	rig_start(test, s.r);
 	for (i = 0; i < SRQ_DEPTH; i++)

@@ -382,13 +382,12 @@ static void p11_one_queue_pair_and_queue_lose_nothing(struct kunit *test)
 
 static void queues_that_are_resized_lose_nothing(struct kunit *test)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = MIN_WR, .max_sge = 1 } };
 	struct ib_srq *srq;
 	struct stress *s;
 
 	kvt_need_two_cpus(test);
 	s = stress_new(test, RESIZED, "emu1");
-	srq = KVT_OWN(test, ib_create_srq(s->r->b.pd, &init), kvt_end_srq);
+	srq = kvt_srq(test, s->r->b.pd, MIN_WR, 1);
 	s->r->b.srq = srq;
 	/* A resize waits for grace periods: this makes for more of them. */
 	kvt_expedite_rcu(test);

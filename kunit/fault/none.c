@@ -349,11 +349,10 @@ static void regions(struct kunit *test)
 	objects_up(test, &o, IB_POLL_DIRECT);
 	page = kvt_zalloc(test, PAGE_SIZE);
 	sg_init_one(&sg, page, PAGE_SIZE);
-	mr = KVT_PTR(test, ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 8));
+	mr = kvt_mr(test, o.pd, 8);
 	EXPECT_QUIET(test, 1, ib_dma_virt_map_sg(o.m->ibdev, &sg, 1));
 	EXPECT_QUIET(test, 1, ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE));
 	EXPECT_QUIET(test, 1, ib_sg_to_pages(mr, &sg, 1, NULL, take_page));
-	ib_dereg_mr(mr);
 	KUNIT_ASSERT_EQ(test, 0, ib_mr_pool_init(o.qp, &o.qp->rdma_mrs, 1,
 						 IB_MR_TYPE_MEM_REG, 8, 0));
 	pooled = QUIET(test, ib_mr_pool_get(o.qp, &o.qp->rdma_mrs));
@@ -375,9 +374,8 @@ static void windows(struct kunit *test)
 
 	objects_up(test, &o, IB_POLL_DIRECT);
 	mw = KVT_PTR(test, ib_alloc_mw(o.pd, IB_MW_TYPE_1));
-	bind.bind_info.mr = KVT_PTR(test, ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 4));
+	bind.bind_info.mr = kvt_mr(test, o.pd, 4);
 	EXPECT_QUIET(test, 0, ib_bind_mw(o.qp, mw, &bind));
-	ib_dereg_mr(bind.bind_info.mr);
 	ib_dealloc_mw(mw);
 	fmr = KVT_PTR(test, ib_alloc_fmr(o.pd, ACCESS, &fmr_attr));
 	EXPECT_QUIET(test, 0, ib_map_phys_fmr_watched(fmr, &page, 1, 0));
@@ -513,12 +511,11 @@ static void protection_of_a_region(struct kunit *test)
 	ib_set_device_ops(o.m->ibdev, &more_ops);
 	page = kvt_zalloc(test, PAGE_SIZE);
 	sg_init_one(&sg, page, PAGE_SIZE);
-	mr = KVT_PTR(test, ib_alloc_mr(o.pd, IB_MR_TYPE_MEM_REG, 8));
+	mr = kvt_mr(test, o.pd, 8);
 	mr->type = IB_MR_TYPE_INTEGRITY;
 	EXPECT_QUIET(test, 2, ib_map_mr_sg_pi(mr, &sg, 1, NULL, &sg, 1, NULL, PAGE_SIZE));
 	EXPECT_QUIET(test, 0, ib_check_mr_status(mr, 0, &status));
 	mr->type = IB_MR_TYPE_MEM_REG;
-	ib_dereg_mr(mr);
 }
 
 /* --- memory ------------------------------------------------------------------ */

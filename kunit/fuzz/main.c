@@ -186,13 +186,10 @@ static void get_devices(struct kunit *test, struct x_shared *s)
 
 static void make_shared(struct kunit *test, struct x_shared *s, u32 threads)
 {
-	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
-
 	get_devices(test, s);
-	s->pd = KVT_OWN(test, ib_alloc_pd(s->dev[0], 0), kvt_end_pd);
-	s->cq = KVT_OWN(test, ib_alloc_cq(s->dev[0], NULL, X_CQE * threads, 0, IB_POLL_SOFTIRQ),
-			kvt_end_alloc_cq);
-	s->srq = KVT_OWN(test, ib_create_srq(s->pd, &init), kvt_end_srq);
+	s->pd = kvt_pd(test, s->dev[0]);
+	s->cq = kvt_cq(test, s->dev[0], X_CQE * threads, IB_POLL_SOFTIRQ);
+	s->srq = kvt_srq(test, s->pd, 4, 1);
 }
 
 /* Checks that the threads have left no users of the shared objects. */

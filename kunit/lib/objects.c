@@ -180,6 +180,37 @@ void kvt_cq_put(struct kunit *test, struct ib_cq *cq)
 EXPORT_SYMBOL_GPL(kvt_cq_put);
 
 /**
+ * kvt_srq() - create an SRQ that nobody is told events of
+ * @test: the running case, which is aborted on failure
+ * @pd: its PD
+ * @max_wr: receives in it
+ * @max_sge: elements of each
+ *
+ * Return: the SRQ.
+ */
+struct ib_srq *kvt_srq(struct kunit *test, struct ib_pd *pd, u32 max_wr, u32 max_sge)
+{
+	struct ib_srq_init_attr init = { .attr = { .max_wr = max_wr, .max_sge = max_sge } };
+
+	return KVT_OWN(test, ib_create_srq(pd, &init), kvt_end_srq);
+}
+EXPORT_SYMBOL_GPL(kvt_srq);
+
+/**
+ * kvt_mr() - allocate an MR for fast registration
+ * @test: the running case, which is aborted on failure
+ * @pd: its PD
+ * @max_num_sg: pages that it can hold
+ *
+ * Return: the MR.
+ */
+struct ib_mr *kvt_mr(struct kunit *test, struct ib_pd *pd, u32 max_num_sg)
+{
+	return KVT_OWN(test, ib_alloc_mr(pd, IB_MR_TYPE_MEM_REG, max_num_sg), kvt_end_mr);
+}
+EXPORT_SYMBOL_GPL(kvt_mr);
+
+/**
  * kvt_qp() - create a QP
  * @test: the running case, which is aborted on failure
  * @pd: its PD

@@ -38,6 +38,8 @@ void kvt_complete_context(struct ib_cq *cq, void *context);
 struct ib_cq *kvt_cq(struct kunit *test, struct ib_device *ibdev, int cqe,
 		     enum ib_poll_context ctx);
 void kvt_cq_put(struct kunit *test, struct ib_cq *cq);
+struct ib_srq *kvt_srq(struct kunit *test, struct ib_pd *pd, u32 max_wr, u32 max_sge);
+struct ib_mr *kvt_mr(struct kunit *test, struct ib_pd *pd, u32 max_num_sg);
 struct ib_qp *kvt_qp(struct kunit *test, struct ib_pd *pd, struct ib_qp_init_attr *init);
 void kvt_qp_put(struct kunit *test, struct ib_qp *qp);
 void kvt_qp_init(struct ib_qp_init_attr *init, struct ib_cq *scq, struct ib_cq *rcq);
