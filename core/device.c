@@ -855,11 +855,12 @@ EXPORT_SYMBOL(ib_device_get_by_netdev);
  */
 int ib_device_rename(struct ib_device *ibdev, const char *name)
 {
+	const struct ib_verb_call call = {
+		.dev = ibdev, .site = _RET_IP_, .what = "device_rename",
+	};
 	char new_name[IB_DEVICE_NAME_MAX];
 	int ret;
 
-	if (strchr(name, '%'))
-		return -EINVAL;
 	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
 	ret = -ENODEV;
@@ -868,7 +869,10 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	ret = 0;
 	if (!strcmp(name, ibdev->name))
 		goto out;
-	ret = choose_name(new_name, name);
+	ret = strchr(name, '%') ? -EINVAL : choose_name(new_name, name);
+	if (ret == -EINVAL)
+		ib_invalid(&call, "the name must be a word without %% and /, shorter than %u bytes",
+			   IB_DEVICE_NAME_MAX);
 	if (ret == -ENFILE)
 		ret = -EEXIST;
 	if (ret)

@@ -559,6 +559,7 @@ static void eth_to_ib_speed(u32 mbps, u16 *speed, u8 *width)
 int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 		     u8 *width)
 {
+	const struct ib_verb_call call = { .dev = dev, .site = _RET_IP_, .what = "get_eth_speed" };
 	struct ethtool_link_ksettings settings;
 	struct net_device *ndev;
 	u32 mbps = SPEED_1000;
@@ -568,7 +569,7 @@ int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 	if (!rdma_is_port_valid(dev, port_num))
 		return ib_invalid_port(dev, "get_eth_speed", port_num, _RET_IP_);
 	if (rdma_port_get_link_layer(dev, port_num) != IB_LINK_LAYER_ETHERNET)
-		return -EINVAL;
+		return ib_invalid(&call, "port %u is not an Ethernet port", port_num);
 	ndev = ib_device_get_netdev(dev, port_num);
 	if (!ndev)
 		return -ENODEV;

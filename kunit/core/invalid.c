@@ -573,6 +573,30 @@ static void port_and_index_are_named(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, r.said->times);
 }
 
+static void rule_for_names_of_devices_is_told(struct kunit *test)
+{
+	struct rig r;
+
+	rig_up(test, &r);
+	expect_said(test, r.said, ib_device_rename(r.m->ibdev, "kvtm_%d"),
+		    "device_rename: the name must be a word without % and /, shorter than 64 bytes");
+	expect_said(test, r.said, ib_device_rename(r.m->ibdev, ".."),
+		    "device_rename: the name must be a word without % and /, shorter than 64 bytes");
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
+}
+
+static void port_that_is_no_ethernet_port_is_named(struct kunit *test)
+{
+	struct rig r;
+	u16 speed;
+	u8 width;
+
+	rig_up(test, &r);
+	expect_said(test, r.said, ib_get_eth_speed(r.m->ibdev, 1, &speed, &width),
+		    "get_eth_speed: port 1 is not an Ethernet port");
+	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
+}
+
 static void post_says_why_it_is_refused(struct kunit *test)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
@@ -687,6 +711,8 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(kind_of_header_is_named),
 	KUNIT_CASE(kind_of_header_in_a_completion_is_named),
 	KUNIT_CASE(port_and_index_are_named),
+	KUNIT_CASE(rule_for_names_of_devices_is_told),
+	KUNIT_CASE(port_that_is_no_ethernet_port_is_named),
 	KUNIT_CASE(post_says_why_it_is_refused),
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
 	KUNIT_CASE(a_process_does_not_silence_the_kernels_clients),
