@@ -6,12 +6,10 @@
 # suites of kunit_emu_latency separated by colons, posted from each context, and judges the
 # longest time that the tracers have found: with preemption or interrupts off at most MAX_OFF
 # thousand instructions, and with interrupts off, when posted from hard interrupt, at most
-# MAX_IRQ thousand. The completions of one load are polled in softirq, which the kernel runs
-# ten times in a row before others may have the CPU: MAX_SOFTIRQ is for that.
+# MAX_IRQ thousand.
 
 MAX_OFF=${MAX_OFF:-200}
 MAX_IRQ=${MAX_IRQ:-20}
-MAX_SOFTIRQ=${MAX_SOFTIRQ:-300}
 
 TRACING=/sys/kernel/tracing
 FILTER=/sys/module/kunit/parameters/filter_glob
@@ -70,12 +68,8 @@ LOADS=$(echo "$LOADS" | tr : ' ')
 
 trace preemptirqsoff
 for load in $LOADS; do
-	case $load in
-	*.flush_of_longest_queues) limit=$MAX_SOFTIRQ ;;
-	*) limit=$MAX_OFF ;;
-	esac
 	for context in $(contexts "$load"); do
-		measure "preemption or interrupts" "$limit" "$load" "$context"
+		measure "preemption or interrupts" "$MAX_OFF" "$load" "$context"
 	done
 done
 
