@@ -28,7 +28,7 @@ static DEFINE_PER_CPU(atomic_t, ib_cq_work_waiting);
 /* The lane is about to be scheduled on @cpu. */
 static void ib_cq_begin_waiting(struct ib_cq_lane *lane, int cpu)
 {
-	if (lane->waits_on)
+	if (READ_ONCE(lane->waits_on))
 		return;
 	atomic_inc(per_cpu_ptr(lane->ctx->waiting, cpu));
 	/* Pairs with the xchg() in ib_cq_claim(): whoever runs the lane sees what it did before. */
@@ -71,7 +71,11 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 	if (!ib_cq_claim(lane)) {
 		/* It was moved, and another CPU was faster. */
 		irq_poll_complete(iop);
-		/* An interrupt may have scheduled it before that, in vain. */
+		/*
+		 * Before that it may have been scheduled in vain, by an interrupt, or by a CPU that
+		 * is online again. Pairs with the test_and_set_bit() in irq_poll_sched().
+		 */
+		smp_mb();
 		if (READ_ONCE(lane->waits_on))
 			irq_poll_sched(iop);
 		return 0;
@@ -101,10 +105,10 @@ static void ib_cq_softirq_moved(void *info)
 	irq_poll_sched(&this_cpu_ptr(lane->softirq)->iop);
 }
 
-static void ib_cq_softirq_move(struct ib_cq_lane *lane, int cpu)
+static bool ib_cq_softirq_move(struct ib_cq_lane *lane, int cpu)
 {
-	/* It stays scheduled where it is, too. */
-	smp_call_function_single_async(cpu, &lane->mover);
+	/* It stays scheduled where it is, too. An error: the last move is not there yet. */
+	return !smp_call_function_single_async(cpu, &lane->mover);
 }
 
 static int ib_cq_softirq_init(struct ib_cq_lane *lane)
@@ -130,11 +134,11 @@ static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 	int cpu;
 
 	hrtimer_cancel(&lane->watch.timer);
-	/* Nothing moves the lane any more; wait for what did. */
+	/* Nothing moves the lane any more. A mover that was sent has come before this returns, */
 	kick_all_cpus_sync();
 	for_each_possible_cpu(cpu)
 		irq_poll_disable(&per_cpu_ptr(lane->softirq, cpu)->iop);
-	/* The last run may be about to return; wait for it. Softirqs are RCU readers. */
+	/* but may not have ended, as the last run. Both are RCU readers. */
 	synchronize_rcu();
 	free_percpu(lane->softirq);
 }
@@ -144,27 +148,39 @@ void ib_cq_work(struct work_struct *work)
 {
 	struct ib_cq_runner *runner = container_of(work, struct ib_cq_runner, work);
 	struct ib_cq_lane *lane = runner->lane;
+	bool again = false;
 
 	ib_cq_end_waiting(lane);
 	do {
 		switch (ib_cq_runner_run(runner)) {
 		case IB_CQ_RAN_EMPTY:
+			if (ib_cq_lane_idle(lane))
+				return;
+			/* It may have been scheduled meanwhile, and moved, and be idle again. */
+			again = READ_ONCE(lane->runner) == runner;
 			break;
 		case IB_CQ_RAN_SPENT:
 		case IB_CQ_RAN_YIELD:
-			lane->ctx->schedule(lane);
-			return;
+			again = false;
+			break;
 		case IB_CQ_RAN_DISPLACED:
 			return;
 		}
-		cond_resched();
-	} while (!ib_cq_lane_idle(lane));
+		if (again)
+			cond_resched();
+	} while (again);
+	lane->ctx->schedule(lane);
 }
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
 	ib_cq_begin_waiting(lane, raw_smp_processor_id());
-	queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work);
+	/*
+	 * The item is not queued. If ib_cq_bound_move() finds that out just now, it looks queued
+	 * for a moment, in an interrupt of another CPU.
+	 */
+	while (!queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work))
+		cpu_relax();
 }
 
 static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
@@ -175,16 +191,17 @@ static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
 	queue_work_on(cpu, ib_comp_wq, &runner->work);
 }
 
-static void ib_cq_bound_move(struct ib_cq_lane *lane, int cpu)
+static bool ib_cq_bound_move(struct ib_cq_lane *lane, int cpu)
 {
-	struct work_struct *work = &lane->runner->work;
-
 	/* Who takes it out of its queue runs the lane, in the place of that CPU. */
-	if (!cancel_work(work))
-		return;
+	if (!work_pending(&lane->runner->work) || !cancel_work(&lane->runner->work))
+		return false;
 	ib_cq_end_waiting(lane);
 	ib_cq_begin_waiting(lane, cpu);
-	queue_work_on(cpu, ib_comp_wq, work);
+	/* A work queue would put the same item where it has not quite returned from its last run. */
+	ib_cq_replace_runner(lane);
+	queue_work_on(cpu, ib_comp_wq, &lane->runner->work);
+	return true;
 }
 
 static void ib_cq_unbound_schedule(struct ib_cq_lane *lane)

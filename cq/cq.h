@@ -71,8 +71,8 @@ struct seq_file;
  *	the context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to CPUs. Any
  *	context but NMI.
  * @move: NULL unless the lane runs on the CPU where it was scheduled. It was, but does not run
- *	there: makes the context run it on another CPU, unless it runs by now. Hard interrupt,
- *	with lane->lock held.
+ *	there: makes the context run it on another CPU; returns false if that was not possible,
+ *	or it runs by now. Hard interrupt, with lane->lock held.
  * @exit: undoes @init; the lane is idle and serves no CQ
  */
 struct ib_cq_context {
@@ -82,7 +82,7 @@ struct ib_cq_context {
 	int (*init)(struct ib_cq_lane *lane);
 	void (*schedule)(struct ib_cq_lane *lane);
 	void (*start)(struct ib_cq_runner *runner, int cpu);
-	void (*move)(struct ib_cq_lane *lane, int cpu);
+	bool (*move)(struct ib_cq_lane *lane, int cpu);
 	void (*exit)(struct ib_cq_lane *lane);
 };
 
@@ -300,6 +300,7 @@ void ib_cq_runners_init(struct ib_cq_lane *lane);
 void ib_cq_runners_exit(struct ib_cq_lane *lane);
 int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs);
 void ib_cq_hand_over(struct ib_cq_lane *lane);
+void ib_cq_replace_runner(struct ib_cq_lane *lane);
 void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq);
 void ib_cq_watch_init(struct ib_cq_lane *lane);
 void ib_cq_start_watch(struct ib_cq_lane *lane);

@@ -44,6 +44,7 @@ static const struct ib_cq_counter ib_cq_lane_counters[] = {
 	IB_CQ_LANE_COUNTER(time_spent),
 	IB_CQ_LANE_COUNTER(gave_way),
 	IB_CQ_LANE_COUNTER(handovers),
+	IB_CQ_LANE_COUNTER(moves),
 };
 
 static const struct ib_cq_counter ib_cq_thread_counters[] = {

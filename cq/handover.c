@@ -149,6 +149,21 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	lane->ctx->start(next, cpu);
 }
 
+/* The lane's runner has not begun, and will not: a spare one is to run the lane. */
+void ib_cq_replace_runner(struct ib_cq_lane *lane)
+{
+	struct ib_cq_runner *next;
+
+	lockdep_assert_held(&lane->lock);
+	/* There is one, while a CQ is pending: a displaced runner holds one that is not. */
+	if (list_empty(&lane->spare))
+		return;
+	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
+	list_move_tail(&lane->runner->node, &lane->spare);
+	list_move(&next->node, &lane->busy);
+	WRITE_ONCE(lane->runner, next);
+}
+
 /* The caller is about to wait. If it runs @lane, another runner takes its place. */
 void ib_cq_hand_over(struct ib_cq_lane *lane)
 {
@@ -257,16 +272,25 @@ static void ib_cq_watch_move(struct ib_cq_lane *lane)
 {
 	struct ib_cq_watch *watch = &lane->watch;
 	int waits_on = READ_ONCE(lane->waits_on);
+	bool moved;
+	int cpu;
 
 	if (!waits_on || watch->still < watch->patience)
 		return;
+	cpu = ib_cq_next_cpu(watch->cpu < 0 ? waits_on - 1 : watch->cpu);
+	if (cpu == waits_on - 1)
+		cpu = ib_cq_next_cpu(cpu);
+	if (cpu == waits_on - 1)
+		return;
+	raw_spin_lock(&lane->lock);
+	moved = lane->ctx->move(lane, cpu);
+	raw_spin_unlock(&lane->lock);
+	if (!moved)
+		return;
+	lane->stats.moves++;
+	watch->cpu = cpu;
 	watch->still = 0;
 	watch->patience *= 2;
-	watch->cpu = ib_cq_next_cpu(watch->cpu < 0 ? waits_on - 1 : watch->cpu);
-	lane->stats.moves++;
-	raw_spin_lock(&lane->lock);
-	lane->ctx->move(lane, watch->cpu);
-	raw_spin_unlock(&lane->lock);
 }
 
 /* Returns the batch whose end others are not to wait for, as its @nr; or 0. */

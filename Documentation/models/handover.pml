@@ -11,7 +11,7 @@
  *	runner(), round on	ib_cq_work() in cq/context.c; ib_cq_run(), ib_cq_round()
  *				and ib_cq_poll_batch() in cq/lane.c
  *	runner(), aside on	ib_cq_end_displaced(), ib_cq_return_runner() in cq/handover.c
- *	displace()		ib_cq_displace()
+ *	displace()		ib_cq_displace(); what follows it in watch(), ib_cq_replace_runner()
  *	watch(), look_at()	ib_cq_watch(), ib_cq_watch_on(), ib_cq_stuck_in()
  *	waiter(), freer()	ib_cq_forget_qp_in(), ib_cq_stop()
  *	state[c]		ib_cq.state
@@ -28,7 +28,8 @@
  * The first done() of CQ 0 sleeps until all other CQs have had a done(), or are freed, as
  * one does that waits for that; with -DSHORT it sleeps for a moment and is awake when
  * the watch looks; with -DSTUCK the watch takes any batch for one that does not end, asleep or
- * not. With -DASIDE it steps aside by itself, and any other one
+ * not; with -DMOVED, a runner whose work item is queued for one that its CPU does not come to, once.
+ * With -DASIDE it steps aside by itself, and any other one
  * may; else there is a watch.
  *
  * Shown at every step:
@@ -87,6 +88,7 @@ chan spare = [RUNNERS] of { byte };
 byte lane_runner;
 bool watched;
 bool lock;
+bool moved;		/* once is enough */
 
 /* The runners. */
 bool displaced[RUNNERS];
@@ -255,7 +257,12 @@ inline displace(r, b, c)
 #endif
 
 /* May look a moment too early, once. A look that finds nothing to do changes nothing. */
-#define DUE	((has_slept(lane_runner) && mem[NR(lane_runner)]) || !mem[ACTIVE])
+#ifdef MOVED
+#define to_be_moved	(pending[lane_runner] && !moved)
+#else
+#define to_be_moved	false
+#endif
+#define DUE	((has_slept(lane_runner) && mem[NR(lane_runner)]) || to_be_moved || !mem[ACTIVE])
 #define FIRES	(DUE || !early)
 
 /* Sets b to the batch in which r sleeps or has slept, or 0. */
@@ -322,7 +329,26 @@ look:
 		r = lane_runner;
 		look_at(r, b, c);
 		displace(r, b, c)
+#ifdef MOVED
+	:: !b ->
+		lock_lane();
+		atomic {
+			if
+			:: to_be_moved && len(spare) ->
+				moved = true;
+				pending[lane_runner] = false;
+				spare ! lane_runner;
+				spare ? c;
+				lane_runner = c;
+				start(c)
+			:: else
+			fi;
+			lock = false;
+			c = 0
+		}
+#else
 	:: !b
+#endif
 	fi;
 	atomic { r = 0; b = 0; watched = true; goto end }
 }
@@ -567,7 +593,13 @@ idle:
 	:: empty(woken) -> old = 1
 	fi;
 	if
+#ifndef BUG_STALE_RUNNER
+	/* It was replaced, since the lane was scheduled again. */
+	:: atomic { old == 0 && lane_runner != me -> c = 0; start(lane_runner); goto end }
+	:: atomic { old == 0 && lane_runner == me -> c = 0; goto round }
+#else
 	:: atomic { old == 0 -> c = 0; goto round }
+#endif
 	:: atomic { old -> c = 0; old = 0; goto end }
 	fi
 }
