@@ -121,7 +121,7 @@ void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len)
  * @addr: first DMA address
  * @len: bytes, not 0
  *
- * Context: Any.
+ * Context: Any, with preemption off or under rcu_read_lock().
  * Return: the kernel address; NULL if the range is not such memory, or if no route to it
  * is known: see emu_p2p_syndrome().
  */
@@ -129,20 +129,15 @@ void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
 {
 	phys_addr_t phys = dma_to_phys(&edev->pdev->dev, addr);
 	struct emu_p2p_range *range;
-	void *mem = NULL;
 	u64 offset, size;
 
-	rcu_read_lock();
-	list_for_each_entry_rcu(range, &edev->p2p.ranges, entry) {
+	list_for_each_entry_rcu(range, &edev->p2p.ranges, entry, rcu_read_lock_any_held()) {
 		offset = phys - range->start;
 		size = READ_ONCE(range->size);
-		if (offset < size && len <= size - offset) {
-			mem = range->mem + offset;
-			break;
-		}
+		if (offset < size && len <= size - offset)
+			return range->mem + offset;
 	}
-	rcu_read_unlock();
-	return mem;
+	return NULL;
 }
 
 /*
@@ -181,7 +176,7 @@ static enum emu_syndrome emu_p2p_ask(struct emu_p2p *p2p, phys_addr_t phys)
  * @addr: first DMA address
  * @len: bytes, not 0
  *
- * Context: Any.
+ * Context: Any, with preemption off or under rcu_read_lock().
  * Return: EMU_SYN_PAUSED while a route to it is being looked for, and the caller should
  * try again; EMU_SYN_ROUTE if there is none; EMU_SYN_ADDRESS if it is not peer-to-peer
  * memory, or does not end in the same memory.
