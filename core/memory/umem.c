@@ -63,7 +63,7 @@ int umem_check_range(const struct ib_verb_call *call, const char *name, u64 star
 	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end)
 		return ib_invalid(call, "%s %#llx + length %llu overflows", name, start, length);
 	/* A scatter list counts its entries in an unsigned int. */
-	if ((PAGE_ALIGN(end) - (start & PAGE_MASK)) >> PAGE_SHIFT > UINT_MAX)
+	if ((PAGE_ALIGN(end) - round_down(start, PAGE_SIZE)) >> PAGE_SHIFT > UINT_MAX)
 		return ib_invalid(call, "length %llu: more than %u pages", length, UINT_MAX);
 	return 0;
 }

@@ -298,7 +298,7 @@ static void explain(const struct ib_verb_call *call, const struct ib_mem *mem, u
 	if (error != -EINVAL || mem->error[IB_MEM_DMABUF] == -EINVAL)
 		return;
 	if (mem->error[IB_MEM_P2P])
-		ib_invalid(call, "start %#llx + length %llu: not all of one peer-to-peer provider",
+		ib_invalid(call, "start %#llx + length %llu: not all of one peer-to-peer provider, or refused by its driver",
 			   mem->start, mem->length);
 	else
 		ib_invalid(call, "refused by a driver (start %#llx, length %llu, virt_addr %#llx)",

@@ -31,10 +31,7 @@
 
 #include "cq.h"
 
-/*
- * In hard interrupt with PREEMPT_RT, too: whoever armed it may wait for the notification with this
- * CPU to itself, see doorbell.c.
- */
+/* In hard interrupt with PREEMPT_RT, too: a poster with bottom halves off does not delay it. */
 #define EMU_MODERATION_MODE		HRTIMER_MODE_ABS_HARD
 
 #define EMU_MOD_COUNT(moderation)	((moderation) & 0xffff)
