@@ -51,7 +51,7 @@ measure_unit() {
 # Until it is terminated; what it measures then is finished, or not told.
 sample_units() {
 	local nap=
-	trap '[ -z "$nap" ] || kill "$nap"; exit 0' TERM
+	trap '[ -z "$nap" ] || kill "$nap" 2>/dev/null || true; exit 0' TERM
 	while :; do
 		measure_unit 1
 		sleep $SAMPLE_SECONDS &
@@ -111,12 +111,13 @@ check_budget() {
 
 budget_kept() {
 	local used unit others cold=0
-	kill "$sampler"
+	kill "$sampler" 2>/dev/null || true
 	wait "$sampler" || true
 	used=$(($(children_ms $$) - used_before))
 	others=$(($(machine_ms) - machine_before - used))
 	[ ! -e "$work/cold" ] || cold=$(awk '{ sum += $1 } END { print sum }' "$work/cold")
-	unit=$(awk '{ sum += $1 } END { print int(10 * sum / NR) }' "$work/units")
+	unit=$(awk -v unit="$UNIT_MS" '{ sum += $1 }
+		END { print NR ? int(10 * sum / NR) : unit }' "$work/units")
 	echo "        $((used / 1000)) s of processor time in $((SECONDS - started)) s, of which" \
 		"$((cold / 1000)) s not the next time; the rest is $(((used - cold) / unit)) units" \
 		"of $unit ms; others used $((others / 1000)) s;" \

@@ -177,6 +177,8 @@ run_jobs() {
 		[ $slots_used -gt 0 ] || break
 		status=0
 		wait -n -p pid || status=$?
+		# The one that measures the machine's speed is no job.
+		[ -n "${job_of_pid[$pid]:-}" ] || continue
 		end_job "${job_of_pid[$pid]}" $status
 	done
 	write_durations
