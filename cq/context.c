@@ -133,6 +133,7 @@ static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 {
 	int cpu;
 
+	WRITE_ONCE(lane->watched, false);
 	hrtimer_cancel(&lane->watch.timer);
 	/* Nothing moves the lane any more. A mover that was sent has come before this returns, */
 	kick_all_cpus_sync();

@@ -214,7 +214,7 @@ struct ib_cq_runner {
  * @runners: number of runners; more than there are CQs where runners may be displaced.
  *	Guarded by ib_cq_vectors.lock
  * @watch: looks for a runner that does not go on
- * @watched: @watch is to be started when a CQ becomes pending beside others
+ * @watched: @watch is to be started when a CQ becomes pending beside others, and may act
  * @active: 1 if it runs or was scheduled; 0 if it is idle
  * @waits_on: 1 + the CPU where it counts as waiting, see struct ib_cq_context; 0 while it does
  *	not
@@ -435,7 +435,7 @@ static __always_inline void ib_cq_enqueue(struct ib_cq_lane *lane, struct ib_cq 
 	if (llist_add(&cq->link, &lane->pending) && !atomic_xchg(&lane->active, 1)) {
 		lane->stats.schedules++;
 		lane->ctx->schedule(lane);
-	} else if (lane->watched && !hrtimer_is_queued(&lane->watch.timer)) {
+	} else if (READ_ONCE(lane->watched) && !hrtimer_is_queued(&lane->watch.timer)) {
 		ib_cq_start_watch(lane);
 	}
 }

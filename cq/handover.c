@@ -97,14 +97,14 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner, *next;
 
-	/* A runner that has returned its CQ may still schedule the lane, or start the watch, */
-	list_for_each_entry(runner, &lane->busy, node)
-		cancel_work_sync(&runner->work);
-	list_for_each_entry(runner, &lane->spare, node)
-		cancel_work_sync(&runner->work);
-	/* which may have moved the lane by now, all without need. */
+	/* From now on the watch leaves the runners alone: whoever still starts it does so in vain. */
+	WRITE_ONCE(lane->watched, false);
 	hrtimer_cancel(&lane->watch.timer);
 	list_splice_init(&lane->busy, &lane->spare);
+	/* A runner that has returned its CQ may still schedule the lane, or start the watch. */
+	list_for_each_entry(runner, &lane->spare, node)
+		cancel_work_sync(&runner->work);
+	hrtimer_cancel(&lane->watch.timer);
 	list_for_each_entry_safe(runner, next, &lane->spare, node) {
 		cancel_work_sync(&runner->work);
 		if (runner != &lane->own)
@@ -326,7 +326,7 @@ static enum hrtimer_restart ib_cq_watch(struct hrtimer *timer)
 	struct ib_cq_lane *lane = container_of(timer, struct ib_cq_lane, watch.timer);
 	bool still;
 
-	if (!ib_cq_watch_on(lane))
+	if (!READ_ONCE(lane->watched) || !ib_cq_watch_on(lane))
 		return HRTIMER_NORESTART;
 	still = ib_cq_stands_still(lane);
 	if (lane->ctx->start)
