@@ -133,8 +133,7 @@ static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 {
 	int cpu;
 
-	WRITE_ONCE(lane->watched, false);
-	hrtimer_cancel(&lane->watch.timer);
+	ib_cq_stop_watch(lane);
 	/* Nothing moves the lane any more. A mover that was sent has come before this returns, */
 	kick_all_cpus_sync();
 	for_each_possible_cpu(cpu)
@@ -149,28 +148,28 @@ void ib_cq_work(struct work_struct *work)
 {
 	struct ib_cq_runner *runner = container_of(work, struct ib_cq_runner, work);
 	struct ib_cq_lane *lane = runner->lane;
-	bool again = false;
 
 	ib_cq_end_waiting(lane);
-	do {
+	for (;;) {
 		switch (ib_cq_runner_run(runner)) {
 		case IB_CQ_RAN_EMPTY:
 			if (ib_cq_lane_idle(lane))
 				return;
-			/* It may have been scheduled meanwhile, and moved, and be idle again. */
-			again = READ_ONCE(lane->runner) == runner;
 			break;
 		case IB_CQ_RAN_SPENT:
 		case IB_CQ_RAN_YIELD:
-			again = false;
-			break;
+			lane->ctx->schedule(lane);
+			return;
 		case IB_CQ_RAN_DISPLACED:
 			return;
 		}
-		if (again)
-			cond_resched();
-	} while (again);
-	lane->ctx->schedule(lane);
+		/* It may have been scheduled meanwhile, and moved, and be idle again. */
+		if (READ_ONCE(lane->runner) != runner) {
+			lane->ctx->schedule(lane);
+			return;
+		}
+		cond_resched();
+	}
 }
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)

@@ -302,8 +302,8 @@ int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs);
 void ib_cq_hand_over(struct ib_cq_lane *lane);
 void ib_cq_replace_runner(struct ib_cq_lane *lane);
 void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq);
-void ib_cq_watch_init(struct ib_cq_lane *lane);
 void ib_cq_start_watch(struct ib_cq_lane *lane);
+void ib_cq_stop_watch(struct ib_cq_lane *lane);
 bool ib_cq_polled_by_caller(struct ib_cq *cq);
 bool ib_cq_in_done_of(struct ib_cq *cq);
 

@@ -47,8 +47,9 @@
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with interrupts off, for the
  * watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
- * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced;
- * the watch does so to find out whether it needs the lock.
+ * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced,
+ * and only one whose work item is queued is replaced by ib_cq_replace_runner(); the watch does so to
+ * find out whether it needs the lock.
  * Documentation/models/handover.pml is a model of this.
  */
 #include <linux/cpumask.h>
@@ -68,6 +69,8 @@
 
 /* And until a done() that does not sleep is taken for one that does not return. */
 #define IB_CQ_STUCK	(HZ / 4)
+
+static enum hrtimer_restart ib_cq_watch(struct hrtimer *timer);
 
 static void ib_cq_runner_init(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 			      struct list_head *list)
@@ -89,7 +92,18 @@ void ib_cq_runners_init(struct ib_cq_lane *lane)
 	ib_cq_runner_init(lane, &lane->own, &lane->busy);
 	lane->runner = &lane->own;
 	lane->runners = 1;
-	ib_cq_watch_init(lane);
+	lane->watched = lane->ctx->start || lane->ctx->move;
+	lane->watch.patience = IB_CQ_PATIENCE;
+	lane->watch.cpu = -1;
+	hrtimer_init(&lane->watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	lane->watch.timer.function = ib_cq_watch;
+}
+
+/* The watch does nothing any more, though whoever has seen it wanted may still start it. */
+void ib_cq_stop_watch(struct ib_cq_lane *lane)
+{
+	WRITE_ONCE(lane->watched, false);
+	hrtimer_cancel(&lane->watch.timer);
 }
 
 /* The lane serves no CQ any more: all its runners are spare ones, or about to be idle. */
@@ -97,9 +111,7 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner, *next;
 
-	/* From now on the watch leaves the runners alone: whoever still starts it does so in vain. */
-	WRITE_ONCE(lane->watched, false);
-	hrtimer_cancel(&lane->watch.timer);
+	ib_cq_stop_watch(lane);
 	list_splice_init(&lane->busy, &lane->spare);
 	/* A runner that has returned its CQ may still schedule the lane, or start the watch. */
 	list_for_each_entry(runner, &lane->spare, node)
@@ -127,14 +139,21 @@ int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs)
 	return 0;
 }
 
+/* A spare runner is the lane's from now on. */
+static void ib_cq_take_spare(struct ib_cq_lane *lane)
+{
+	struct ib_cq_runner *next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
+
+	list_move(&next->node, &lane->busy);
+	WRITE_ONCE(lane->runner, next);
+}
+
 /*
  * Another runner takes the place of @runner, which is the lane's, unless the batch @nr has ended
  * or there was none. @cpu is where it starts, in a context that is bound to CPUs.
  */
 static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner, int nr, int cpu)
 {
-	struct ib_cq_runner *next;
-
 	lockdep_assert_held(&lane->lock);
 	/* Pairs with the atomic_set_release() in ib_cq_begin_batch(). */
 	if (!nr || atomic_cmpxchg(&runner->nr, nr, nr | IB_CQ_DISPLACED) != nr)
@@ -142,26 +161,20 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 
 	/* It is the first one, as always while its runner polls it. */
 	ib_cq_ready_del(lane, &lane->ready);
-	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
-	list_move(&next->node, &lane->busy);
-	WRITE_ONCE(lane->runner, next);
+	ib_cq_take_spare(lane);
 	lane->stats.handovers++;
-	lane->ctx->start(next, cpu);
+	lane->ctx->start(lane->runner, cpu);
 }
 
 /* The lane's runner has not begun, and will not: a spare one is to run the lane. */
 void ib_cq_replace_runner(struct ib_cq_lane *lane)
 {
-	struct ib_cq_runner *next;
-
 	lockdep_assert_held(&lane->lock);
 	/* There is one, while a CQ is pending: a displaced runner holds one that is not. */
 	if (list_empty(&lane->spare))
 		return;
-	next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
 	list_move_tail(&lane->runner->node, &lane->spare);
-	list_move(&next->node, &lane->busy);
-	WRITE_ONCE(lane->runner, next);
+	ib_cq_take_spare(lane);
 }
 
 /* The caller is about to wait. If it runs @lane, another runner takes its place. */
@@ -246,8 +259,8 @@ static int ib_cq_next_cpu(int cpu)
 	return next < nr_cpu_ids ? next : cpumask_first(cpu_online_mask);
 }
 
-/* Whether the lane has done nothing for another tick. */
-static bool ib_cq_stands_still(struct ib_cq_lane *lane)
+/* Counts for how many ticks the lane has done nothing. */
+static void ib_cq_watch_progress(struct ib_cq_lane *lane)
 {
 	const struct ib_cq_lane_stats *stats = &lane->stats;
 	struct ib_cq_watch *watch = &lane->watch;
@@ -257,14 +270,13 @@ static bool ib_cq_stands_still(struct ib_cq_lane *lane)
 
 	if (watch->progress == progress && watch->nr == nr) {
 		watch->still++;
-		return true;
+		return;
 	}
 	watch->progress = progress;
 	watch->nr = nr;
 	watch->still = 0;
 	watch->patience = IB_CQ_PATIENCE;
 	watch->cpu = -1;
-	return false;
 }
 
 /* It was scheduled, and does not run. */
@@ -324,27 +336,17 @@ static void ib_cq_watch_runner(struct ib_cq_lane *lane)
 static enum hrtimer_restart ib_cq_watch(struct hrtimer *timer)
 {
 	struct ib_cq_lane *lane = container_of(timer, struct ib_cq_lane, watch.timer);
-	bool still;
 
 	if (!READ_ONCE(lane->watched) || !ib_cq_watch_on(lane))
 		return HRTIMER_NORESTART;
-	still = ib_cq_stands_still(lane);
+	ib_cq_watch_progress(lane);
 	if (lane->ctx->start)
 		ib_cq_watch_runner(lane);
-	if (still && lane->ctx->move)
+	if (lane->ctx->move)
 		ib_cq_watch_move(lane);
 	/* A waker may start it as well. */
 	ib_cq_start_watch(lane);
 	return HRTIMER_NORESTART;
-}
-
-void ib_cq_watch_init(struct ib_cq_lane *lane)
-{
-	lane->watched = lane->ctx->start || lane->ctx->move;
-	lane->watch.patience = IB_CQ_PATIENCE;
-	lane->watch.cpu = -1;
-	hrtimer_init(&lane->watch.timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	lane->watch.timer.function = ib_cq_watch;
 }
 
 /* A CQ became pending beside others. Any context but NMI. */
