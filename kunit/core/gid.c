@@ -419,20 +419,6 @@ static void roce_gids_follow_the_addresses(struct kunit *test)
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev), 0);
 }
 
-/* Links or unlinks what is on top of a network device, be it a VLAN, a macvlan or a bridge. */
-static int put_on_top(struct net_device *ndev, struct net_device *upper, bool on)
-{
-	int err = 0;
-
-	rtnl_lock();
-	if (on)
-		err = netdev_upper_dev_link(ndev, upper, NULL);
-	else
-		netdev_upper_dev_unlink(ndev, upper);
-	rtnl_unlock();
-	return err;
-}
-
 static void n1_addresses_of_what_is_on_top_are_gids(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test), *upper = kvt_netdev(test);
@@ -443,12 +429,12 @@ static void n1_addresses_of_what_is_on_top_are_gids(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(upper, addr, true));
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, NULL));
-	KUNIT_ASSERT_EQ(test, 0, put_on_top(ndev, upper, true));
+	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_on_top(ndev, upper, true));
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, upper, true));
 	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, upper), 0);
 	/* It names what it is an address of, and nothing else. */
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev));
-	put_on_top(ndev, upper, false);
+	kvt_netdev_on_top(ndev, upper, false);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, upper, false));
 }
 

@@ -506,9 +506,7 @@ static void unstack(void *arg)
 {
 	struct stack *s = arg;
 
-	rtnl_lock();
-	netdev_upper_dev_unlink(s->lower, s->upper);
-	rtnl_unlock();
+	kvt_netdev_on_top(s->lower, s->upper, false);
 	dev_put(s->lower);
 	dev_put(s->upper);
 }
@@ -516,14 +514,10 @@ static void unstack(void *arg)
 static void put_on_top(struct kunit *test, struct ib_device *lower, struct ib_device *upper)
 {
 	struct stack *s = kvt_zalloc(test, sizeof(*s));
-	int err;
 
 	s->lower = ib_device_get_netdev(lower, 1);
 	s->upper = ib_device_get_netdev(upper, 1);
-	rtnl_lock();
-	err = netdev_upper_dev_link(s->lower, s->upper, NULL);
-	rtnl_unlock();
-	KUNIT_ASSERT_EQ(test, 0, err);
+	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_on_top(s->lower, s->upper, true));
 	kvt_defer(test, unstack, s);
 }
 

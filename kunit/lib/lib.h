@@ -165,6 +165,7 @@ void kvt_netdev_setup(struct net_device *ndev);
 struct net_device *kvt_netdev(struct kunit *test);
 void kvt_netdev_gone(struct kunit *test, struct net_device *ndev);
 void kvt_netdev_moves(struct net_device *ndev);
+int kvt_netdev_on_top(struct net_device *lower, struct net_device *upper, bool on);
 struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id);
 int kvt_netdev_ip4(struct net_device *ndev, __be32 addr, bool add);
 

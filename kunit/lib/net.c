@@ -191,6 +191,28 @@ static int kvt_put_vlan(struct sk_buff *skb, const char *name, const struct net_
 }
 
 /**
+ * kvt_netdev_on_top() - put a network device on top of another, as a VLAN or a macvlan is
+ * @lower: the device below
+ * @upper: the device above
+ * @on: true to put it there, false to take it away again, which the case must do
+ *
+ * Return: 0, or an error of netdev_upper_dev_link().
+ */
+int kvt_netdev_on_top(struct net_device *lower, struct net_device *upper, bool on)
+{
+	int err = 0;
+
+	rtnl_lock();
+	if (on)
+		err = netdev_upper_dev_link(lower, upper, NULL);
+	else
+		netdev_upper_dev_unlink(lower, upper);
+	rtnl_unlock();
+	return err;
+}
+EXPORT_SYMBOL_GPL(kvt_netdev_on_top);
+
+/**
  * kvt_netdev_vlan() - make a VLAN on top of an Ethernet device, which is up
  * @test: the running case
  * @lower: the device, from kvt_netdev(); its removal removes the VLAN
