@@ -17,8 +17,8 @@
  * waits until that thread is back in the core, and only then forgets the device; and the exit
  * of the module waits for the work items.
  *
- * Locks: emu_links_lock guards the list and @gone, and is taken inside RTNL. Nothing is called with it
- * held that waits for a device to go.
+ * Locks: emu_links_lock guards the list and @gone, and is taken inside RTNL. Nothing is called
+ * with it held that waits for a device to go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

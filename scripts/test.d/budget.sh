@@ -61,14 +61,14 @@ sample_units() {
 	done
 }
 
-# Sets patience, by which the limits of guests are multiplied: how many times as long as on an
+# Exports KV_PATIENCE, by which the limits of guests are multiplied: how many times as long as on an
 # idle machine of that speed the computation takes now, others being busy; twice that, for they
 # may become busier.
 budget_begins() {
 	local began=${EPOCHREALTIME/./} took
 	measure_unit 10 >/dev/null
 	took=$(((${EPOCHREALTIME/./} - began) / 1000))
-	patience=$((2 * (took / IDLE_UNIT_MS + 1)))
+	export KV_PATIENCE=$((2 * (took / IDLE_UNIT_MS + 1)))
 	if $budgeted; then
 		sample_units >"$work/units" 9>&- &
 		sampler=$!

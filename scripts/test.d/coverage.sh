@@ -8,6 +8,5 @@
 
 part_coverage() {
 	need_build gcov
-	spawn "what the KUnit suites execute" told_by \
-		"$KV_SCRIPTS/coverage"
+	spawn "what the KUnit suites execute" told_by "$KV_SCRIPTS/coverage"
 }
