@@ -168,7 +168,8 @@ void ib_cq_work(struct work_struct *work)
 			lane->ctx->schedule(lane);
 			return;
 		}
-		cond_resched();
+		if (!ib_cq_pause(runner, true))
+			return;
 	}
 }
 

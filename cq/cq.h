@@ -46,9 +46,11 @@
 #define IB_CQ_NOTIFIED	BIT(4)	/* IB_POLL_DIRECT: a completion came */
 
 /*
- * ib_cq_runner.nr, beside the number: another runner took the place of this one; and from this bit
- * on, what tells a batch from those before it.
+ * ib_cq_runner.nr: in place of a number, the runner pauses between two rounds; beside it, another
+ * runner took the place of this one; and from the last bit on, what tells a batch or pause from
+ * those before it.
  */
+#define IB_CQ_PAUSE	BIT(7)
 #define IB_CQ_DISPLACED	BIT(8)
 #define IB_CQ_BATCH_ID	BIT(9)
 
@@ -175,8 +177,8 @@ struct ib_cq_lane_stats {
  * @at: the completion that is being handed out now, in @wc or the lane's @ahead
  * @end: where its batch ends
  * @nr: where runners may be displaced: number of completions in its batch, 0 when all were
- *	handed out; which batch that is, and IB_CQ_DISPLACED
- * @batch: what @nr was set to when its last batch began
+ *	handed out, or IB_CQ_PAUSE; which batch that is, and IB_CQ_DISPLACED
+ * @batch: what @nr was set to when its last batch or pause began
  * @poller: task that runs it now, in contexts that may sleep
  * @switches: where runners may be displaced: times that @poller had gone to sleep before its batch
  * @parked: @poller waits for another runner from within a done()
@@ -294,6 +296,7 @@ int ib_cq_poll_direct(struct ib_cq_lane *lane, struct ib_cq *cq, int wanted);
 enum ib_cq_ran ib_cq_lane_run(struct ib_cq_lane *lane);
 enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner);
 bool ib_cq_lane_idle(struct ib_cq_lane *lane);
+bool ib_cq_pause(struct ib_cq_runner *runner, bool handover);
 
 /* handover.c */
 void ib_cq_runners_init(struct ib_cq_lane *lane);

@@ -7,7 +7,7 @@
  * each of them. When the runner sleeps in a done(), it is displaced: a spare one takes its place,
  * and the lane goes on without the CQ whose done() sleeps. The displaced runner keeps that CQ
  * until it has handed out its batch; then it makes the CQ pending again and becomes a spare one.
- * A displaced runner holds one CQ, so there is always a spare one, and taking it cannot fail.
+ * A displaced runner holds one CQ, so there is a spare one for each that is not held.
  *
  *   the runner				who displaces it, with lane->lock held
  *
@@ -24,6 +24,11 @@
  * its wakers leave it alone, and whoever stops it or waits for it is seen to when its next
  * round begins.
  *
+ * A runner may be displaced between two rounds, too, while it lets other tasks have the CPU:
+ * ib_cq_pause(). It holds no CQ then, so the last spare runner is not for that. Others may sleep
+ * in a done() meanwhile until no spare one is left; but then each CQ has a runner, unless several
+ * of them pause.
+ *
  * Who displaces a runner:
  *
  *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
@@ -33,8 +38,8 @@
  *     the watch looks. What was before the batch does not count, for a CQ whose done() does not
  *     sleep is not polled beside others. It need not know whether another CQ is ready: if none
  *     is, the next runner finds that out, and the lane becomes idle;
- *   - the watch, if the batch is the same for IB_CQ_STUCK jiffies: a done() keeps its CPU busy,
- *     or a task of higher priority does.
+ *   - the watch, if the batch or pause is the same for IB_CQ_STUCK jiffies: a done() keeps its CPU
+ *     busy, or a task of higher priority does.
  *
  * In softirq and in the bound work queue, a lane runs where the first of its CQs was notified. The
  * others must not depend on that CPU, where a task may have preemption off, or be a real-time one,
@@ -47,7 +52,7 @@
  *
  * lane->lock guards lane->runner, @busy and @spare; it is taken with interrupts off, for the
  * watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
- * idle lane reads lane->runner without it, for only a runner that is inside a batch is displaced,
+ * idle lane reads lane->runner without it, for only one that is inside a batch or pause is displaced,
  * and only one whose work item is queued is replaced by ib_cq_replace_runner(); the watch does so to
  * find out whether it needs the lock.
  * Documentation/models/handover.pml is a model of this.
@@ -149,18 +154,23 @@ static void ib_cq_take_spare(struct ib_cq_lane *lane)
 }
 
 /*
- * Another runner takes the place of @runner, which is the lane's, unless the batch @nr has ended
- * or there was none. @cpu is where it starts, in a context that is bound to CPUs.
+ * Another runner takes the place of @runner, which is the lane's, unless the batch or pause @nr has
+ * ended or there was none. @cpu is where it starts, in a context that is bound to CPUs.
  */
 static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner, int nr, int cpu)
 {
+	bool pause = nr & IB_CQ_PAUSE;
+
 	lockdep_assert_held(&lane->lock);
-	/* Pairs with the atomic_set_release() in ib_cq_begin_batch(). */
-	if (!nr || atomic_cmpxchg(&runner->nr, nr, nr | IB_CQ_DISPLACED) != nr)
+	if (!nr || list_empty(&lane->spare) || (pause && list_is_singular(&lane->spare)))
+		return;
+	/* Pairs with the atomic_set_release() in ib_cq_allow_displacing(). */
+	if (atomic_cmpxchg(&runner->nr, nr, nr | IB_CQ_DISPLACED) != nr)
 		return;
 
 	/* It is the first one, as always while its runner polls it. */
-	ib_cq_ready_del(lane, &lane->ready);
+	if (!pause)
+		ib_cq_ready_del(lane, &lane->ready);
 	ib_cq_take_spare(lane);
 	lane->stats.handovers++;
 	lane->ctx->start(lane->runner, cpu);
@@ -170,7 +180,6 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 void ib_cq_replace_runner(struct ib_cq_lane *lane)
 {
 	lockdep_assert_held(&lane->lock);
-	/* There is one, while a CQ is pending: a displaced runner holds one that is not. */
 	if (list_empty(&lane->spare))
 		return;
 	list_move_tail(&lane->runner->node, &lane->spare);
@@ -193,7 +202,7 @@ void ib_cq_hand_over(struct ib_cq_lane *lane)
 
 /*
  * Called by a runner that was displaced, when it has handed out its batch and done with
- * @cq what is to be done after a round.
+ * @cq what is to be done after a round; or after a pause, with NULL.
  */
 void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 {
@@ -209,7 +218,8 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	raw_spin_lock_irq(&lane->lock);
 	list_move_tail(&runner->node, &lane->spare);
 	raw_spin_unlock_irq(&lane->lock);
-	ib_cq_enqueue(lane, cq);
+	if (cq)
+		ib_cq_enqueue(lane, cq);
 }
 
 /* Returns the batch in which it sleeps or has slept, as its @nr; or 0. */
@@ -220,7 +230,7 @@ static int ib_cq_slept_in(const struct ib_cq_runner *runner, int *cpu)
 	int nr;
 
 	/*
-	 * Pairs with the release in ib_cq_begin_batch(). If @nr is still the same when the runner
+	 * Pairs with the release in ib_cq_allow_displacing(). If @nr is still the same when the runner
 	 * is displaced, all that is read here was so in that batch.
 	 */
 	nr = atomic_read_acquire(&runner->nr);

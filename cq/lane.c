@@ -355,6 +355,20 @@ static __always_inline int ib_cq_poll(struct ib_cq *cq, int wanted, struct ib_wc
 	return 0;
 }
 
+/* A batch of @nr completions begins, or a pause. From here on, the lane may be another runner's. */
+static __always_inline void ib_cq_allow_displacing(struct ib_cq_runner *runner, int nr)
+{
+	BUILD_BUG_ON(max(IB_CQ_BATCH, IB_CQ_AHEAD) & ~(int)(IB_CQ_PAUSE - 1));
+	BUILD_BUG_ON(IB_CQ_BATCH_ID & (2 * IB_CQ_DISPLACED - 1));
+	WRITE_ONCE(runner->switches, current->nvcsw);
+	runner->batch = ((runner->batch | (IB_CQ_BATCH_ID - 1)) + 1) | nr;
+	/*
+	 * Pairs with the acquire in ib_cq_slept_in() and the cmpxchg in ib_cq_displace(): they see
+	 * what was done to the lane.
+	 */
+	atomic_set_release(&runner->nr, runner->batch);
+}
+
 /* @runner is about to hand out the @n completions at @wc. */
 static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 					      struct ib_cq *cq, struct ib_wc *wc, int n,
@@ -363,20 +377,11 @@ static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib
 	runner->end = wc + n;
 	cq->stats.completions += n;
 	lane->stats.completions += n;
-	if (!handover)
-		return;
-	BUILD_BUG_ON(max(IB_CQ_BATCH, IB_CQ_AHEAD) & ~(int)(IB_CQ_DISPLACED - 1));
-	BUILD_BUG_ON(IB_CQ_BATCH_ID & (2 * IB_CQ_DISPLACED - 1));
-	WRITE_ONCE(runner->switches, current->nvcsw);
-	runner->batch = ((runner->batch | (IB_CQ_BATCH_ID - 1)) + 1) | n;
-	/*
-	 * Pairs with the acquire in ib_cq_slept_in() and the cmpxchg in ib_cq_displace(): they see
-	 * what was done to the lane. From here on that may be another runner's.
-	 */
-	atomic_set_release(&runner->nr, runner->batch);
+	if (handover)
+		ib_cq_allow_displacing(runner, n);
 }
 
-/* Returns false if the runner was displaced: the lane is another one's. */
+/* A batch or pause has ended. Returns false if the runner was displaced: the lane is another one's. */
 static __always_inline bool ib_cq_end_batch(struct ib_cq_runner *runner, const bool handover)
 {
 	return !handover ||
@@ -712,6 +717,26 @@ static int ib_cq_look_at_clock(u64 *deadline)
 	return left > (s64)(limit / 2) ? 2 * IB_CQ_CLOCK_BATCH : IB_CQ_CLOCK_BATCH;
 }
 
+/*
+ * Between two rounds: lets other tasks have the CPU. If they do not give it back, and @handover, the
+ * lane goes on elsewhere, and this returns false: the caller must do no more.
+ */
+bool ib_cq_pause(struct ib_cq_runner *runner, bool handover)
+{
+	if (!handover || !need_resched()) {
+		/* For RCU, too. */
+		cond_resched();
+		return true;
+	}
+	ib_cq_allow_displacing(runner, IB_CQ_PAUSE);
+	kverbs_delay("ib_cq_pause");
+	cond_resched();
+	if (likely(ib_cq_end_batch(runner, true)))
+		return true;
+	ib_cq_return_runner(runner, NULL);
+	return false;
+}
+
 static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 						struct ib_cq_runner *runner, const bool handover)
 {
@@ -742,8 +767,8 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 		/* A round without completions takes time, too. */
 		until_clock -= max(completed, IB_CQ_CLOCK_ROUND);
 		if (until_clock > 0) {
-			if (may_sleep && need_resched())
-				cond_resched();
+			if (may_sleep && need_resched() && !ib_cq_pause(runner, handover))
+				return IB_CQ_RAN_DISPLACED;
 			continue;
 		}
 		if (!lane->ready && llist_empty(&lane->pending))
@@ -774,9 +799,8 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			ran = IB_CQ_RAN_SPENT;
 			break;
 		}
-		/* For RCU, too. */
-		if (may_sleep)
-			cond_resched();
+		if (may_sleep && !ib_cq_pause(runner, handover))
+			return IB_CQ_RAN_DISPLACED;
 	}
 	if (may_sleep)
 		WRITE_ONCE(runner->poller, NULL);

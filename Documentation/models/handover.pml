@@ -11,6 +11,7 @@
  *	runner(), round on	ib_cq_work() in cq/context.c; ib_cq_run(), ib_cq_round()
  *				and ib_cq_poll_batch() in cq/lane.c
  *	runner(), aside on	ib_cq_end_displaced(), ib_cq_return_runner() in cq/handover.c
+ *	runner(), pause on	ib_cq_pause()
  *	displace()		ib_cq_displace(); what follows it in watch(), ib_cq_replace_runner()
  *	watch(), look_at()	ib_cq_watch(), ib_cq_watch_on(), ib_cq_stuck_in()
  *	waiter(), freer()	ib_cq_forget_qp_in(), ib_cq_stop()
@@ -28,7 +29,8 @@
  * The first done() of CQ 0 sleeps until all other CQs have had a done(), or are freed, as
  * one does that waits for that; with -DSHORT it sleeps for a moment and is awake when
  * the watch looks; with -DSTUCK the watch takes any batch for one that does not end, asleep or
- * not; with -DMOVED, a runner whose work item is queued for one that its CPU does not come to, once.
+ * not; with -DMOVED, a runner whose work item is queued for one that its CPU does not come to, once;
+ * with -DPAUSED, one runner pauses between two rounds, maybe until all CQs have had a done().
  * With -DASIDE it steps aside by itself, and any other one
  * may; else there is a watch.
  *
@@ -73,6 +75,8 @@
 
 #define LAST		(CQS - 1)
 
+#define PAUSE		128	/* in mem[NR(r)], beside the batch */
+
 /* The CQs. */
 byte state[CQS];
 byte there[CQS];	/* completions to be polled */
@@ -89,6 +93,7 @@ byte lane_runner;
 bool watched;
 bool lock;
 bool moved;		/* once is enough */
+bool paused;		/* likewise */
 
 /* The runners. */
 bool displaced[RUNNERS];
@@ -221,28 +226,50 @@ proctype freer()
 
 inline lock_lane()	{ atomic { !lock -> lock = true } }
 
-/* Another runner takes the place of r, unless batch b has ended. */
+#ifdef PAUSED
+#define is_pause(b)	((b) & PAUSE)
+#ifdef BUG_PAUSE_KEEPS
+#define may_displace(b)	((b) && !is_pause(b))
+#else
+#define may_displace(b)	((b) && len(spare) > (is_pause(b) -> 1 : 0))
+#endif
+#else
+#define is_pause(b)	false
+#define may_displace(b)	(b)
+#endif
+
+/* Another runner takes the place of r, unless batch or pause b has ended. */
 inline displace(r, b, c)
 {
 	if
 	:: atomic {
-		drained && b && mem[NR(r)] == b ->
+		drained && may_displace(b) && mem[NR(r)] == b ->
 #ifndef STUCK
 		assert(slept[r]);
 #endif
 		displaced[r] = true;
 		c = mem[CQ(r)]
 		}
-#ifndef BUG_KEEP_IN_TURN
-		atomic {
+		if
+#ifdef BUG_KEEP_IN_TURN
+		:: true
+#else
+#ifndef BUG_PAUSE_TAKES
+		:: is_pause(b)
+#endif
+		:: atomic {
+#ifndef BUG_PAUSE_TAKES
+			!is_pause(b) ->
+#endif
 			assert(turn ? [eval(c)]);
 			turn ?? eval(c);
 			listed[c] = false
-		}
+			}
 #endif
+		fi;
 		atomic { assert(nempty(spare)); spare ? c; lane_runner = c }
 		start(lane_runner)
-	:: atomic { drained && !(b && mem[NR(r)] == b) }
+	:: atomic { drained && !(may_displace(b) && mem[NR(r)] == b) }
 	fi;
 	atomic { lock = false; c = 0 }
 }
@@ -262,7 +289,8 @@ inline displace(r, b, c)
 #else
 #define to_be_moved	false
 #endif
-#define DUE	((has_slept(lane_runner) && mem[NR(lane_runner)]) || to_be_moved || !mem[ACTIVE])
+#define DUE	((has_slept(lane_runner) && may_displace(mem[NR(lane_runner)])) || to_be_moved || \
+		 !mem[ACTIVE])
 #define FIRES	(DUE || !early)
 
 /* Sets b to the batch in which r sleeps or has slept, or 0. */
@@ -562,6 +590,9 @@ next_round:
 	atomic { c = 0; n = 0; old = 0 }
 	if
 	:: goto round
+#ifdef PAUSED
+	:: atomic { !paused -> paused = true; goto pause }
+#endif
 	:: atomic { nempty(turn) || nempty(woken) ->
 		/* Budget or time is spent. */
 		own();
@@ -569,6 +600,30 @@ next_round:
 		goto end
 		}
 	fi;
+
+#ifdef PAUSED
+pause:
+	batch++;
+	store_release(NR(me), batch | PAUSE);
+	if
+	:: true -> handled[0] && others_had_theirs
+	:: true
+	fi;
+	atomic {
+		drained ->
+		old = displaced[me];
+		mem[NR(me)] = 0
+	}
+	if
+	:: old
+#ifdef BUG_PAUSE_GOES_ON
+		-> goto round
+#endif
+	:: !old -> goto round
+	fi;
+	atomic { !lock -> displaced[me] = false; spare ! me }
+	atomic { old = 0; goto end }
+#endif
 
 aside:
 #ifdef BUG_SPARE_LATE

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A CQ is polled although a CPU is kept busy by whoever waits for that: the one where another CQ
- * of its lane was notified, the one where it was notified itself, or the one that its lane runs on.
+ * of its lane was notified, the one where it was notified itself, or the one that its lane runs on,
+ * in a done() or between two rounds.
  * Each ends when the CQ has been polled, or too late, which the case then reports.
  */
 #include <linux/bottom_half.h>
+#include <linux/sched.h>
+#include <kverbs/delay.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
@@ -32,12 +35,12 @@ static void spin_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *w
 /* Creates a CQ of the lane of vector 0 that handles @expect completions. */
 static struct recorder *in_lane(struct kunit *test, struct mock *m, int expect,
 				void (*on_done)(struct recorder *rec, struct ib_cq *cq,
-						struct ib_wc *wc), struct kvt_gate *g)
+						struct ib_wc *wc), void *arg)
 {
 	struct recorder *rec = recorder_up(test, m, kvt_context(test), 0);
 
 	rec->on_done = on_done;
-	rec->arg = g;
+	rec->arg = arg;
 	rec->expect = expect;
 	return rec;
 }
@@ -146,10 +149,60 @@ static void done_that_keeps_its_cpu_busy_stops_nobody(struct kunit *test)
 	recorder_expect_clean(test, other);
 }
 
+/* Another task that keeps a CPU. */
+struct keeper {
+	struct kvt_gate g;	/* what it waits for */
+	struct completion over;
+};
+
+static void keep_cpu(void *arg)
+{
+	struct keeper *k = arg;
+
+	kvt_gate_pass(&k->g);
+	kverbs_delay_clear();
+	complete(&k->over);
+}
+
+/* It wants the CPU when the done() has returned. */
+static void wanted_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
+{
+	if (!atomic_read(&rec->seen))
+		kverbs_delay_set("ib_cq_pause", keep_cpu, rec->arg);
+	set_tsk_need_resched(current);
+}
+
+static void runner_that_loses_its_cpu_between_rounds_stops_nobody(struct kunit *test)
+{
+	const int flood = 8 * IB_CQ_SHARE;
+	struct recorder *busy, *other;
+	struct keeper k;
+	struct mock *m;
+
+	kvt_need_two_cpus(test);
+	m = mock_up(test, "kvtm_a");
+	kvt_gate_init(&k.g);
+	init_completion(&k.over);
+	busy = in_lane(test, m, flood, wanted_in_done, &k);
+	other = in_lane(test, m, 1, open_gate, &k.g);
+	KUNIT_EXPECT_TRUE(test, items_push(items_new(test, busy, flood), flood));
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&k.g.entered));
+	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, other, 1)));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&busy->all));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&other->all));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&k.over));
+	KUNIT_EXPECT_TRUE(test, k.g.in_time);
+	KUNIT_EXPECT_EQ(test, 1, busy->cq->lane->stats.handovers);
+	recorder_expect_clean(test, busy);
+	recorder_expect_clean(test, other);
+	KUNIT_EXPECT_TRUE(test, cq_rig_rest(busy->cq));
+}
+
 static struct kunit_case cq_cpu_cases[] = {
 	KUNIT_CASE_PARAM(cq_is_polled_though_its_neighbour_waits_for_a_cpu, kvt_scheduled_context),
 	KUNIT_CASE_PARAM(cq_behind_a_sleeper_is_polled_though_its_waker_spins, kvt_queued_context),
 	KUNIT_CASE_PARAM(done_that_keeps_its_cpu_busy_stops_nobody, kvt_queued_context),
+	KUNIT_CASE_PARAM(runner_that_loses_its_cpu_between_rounds_stops_nobody, kvt_queued_context),
 	{}
 };
 KVT_SUITE(cq_cpu);
