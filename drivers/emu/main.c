@@ -120,10 +120,12 @@ static int __init emu_init(void)
 	err = emu_core_init();
 	if (err)
 		return err;
-	emu_mcast_init();
-	err = emu_ram_init();
+	err = emu_mcast_init();
 	if (err)
 		goto exit_core;
+	err = emu_ram_init();
+	if (err)
+		goto exit_mcast;
 	err = emu_engine_init();
 	if (err)
 		goto exit_ram;
@@ -161,6 +163,8 @@ exit_engine:
 	emu_engine_exit();
 exit_ram:
 	emu_ram_exit();
+exit_mcast:
+	emu_mcast_exit();
 exit_core:
 	emu_core_exit();
 	return err;
@@ -176,6 +180,7 @@ static void __exit emu_exit(void)
 	unregister_netdevice_notifier(&emu_netdev_nb);
 	emu_engine_exit();
 	emu_ram_exit();
+	emu_mcast_exit();
 	emu_core_exit();
 }
 

@@ -358,6 +358,82 @@ static void u8_attach_and_detach_know_their_members(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(fresh.qp, &gid, GROUP_LID));
 }
 
+#define GROUPS	4096	/* max_mcast_grp */
+
+/* A QP in groups 1 to @nr, which leaves them all at the end of the case. */
+struct joiner {
+	struct ib_qp *qp;
+	u32 nr;
+};
+
+static int join(struct joiner *j)
+{
+	union ib_gid gid;
+	int err;
+
+	group_gid(&gid, RIG_NET_IB_GRH, 0);
+	gid.global.interface_id = cpu_to_be64(j->nr + 1);
+	err = ib_attach_mcast(j->qp, &gid, GROUP_LID);
+	j->nr += !err;
+	return err;
+}
+
+static int leave(struct joiner *j)
+{
+	union ib_gid gid;
+
+	group_gid(&gid, RIG_NET_IB_GRH, 0);
+	gid.global.interface_id = cpu_to_be64(j->nr--);
+	return ib_detach_mcast(j->qp, &gid, GROUP_LID);
+}
+
+static void leave_all(void *arg)
+{
+	struct joiner *j = arg;
+
+	while (j->nr)
+		leave(j);
+}
+
+static struct joiner *joiner_new(struct kunit *test, struct ib_qp *qp)
+{
+	struct joiner *j = kvt_zalloc(test, sizeof(*j));
+
+	j->qp = qp;
+	kvt_defer(test, leave_all, j);
+	return j;
+}
+
+/* However many groups a device is in, another one may be in as many, the same or not. */
+static void u8_each_device_has_its_own_groups(struct kunit *test)
+{
+	struct rig *r = rig_ud(test, "emu0", "emu1");
+	struct joiner *a = joiner_new(test, r->a.qp), *b = joiner_new(test, r->b.qp);
+	struct rig_end beside = r->a;
+	struct joiner *c;
+	int err;
+
+	KUNIT_ASSERT_EQ(test, GROUPS, r->a.ibdev->attrs.max_mcast_grp);
+	rig_make_ud(test, r, &beside);
+	c = joiner_new(test, beside.qp);
+	do {
+		err = join(a);
+	} while (!err && a->nr <= GROUPS);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, err);
+	KUNIT_EXPECT_EQ(test, GROUPS, a->nr);
+	do {
+		err = join(b);
+	} while (!err && b->nr <= GROUPS);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, err);
+	KUNIT_EXPECT_EQ(test, GROUPS, b->nr);
+	/* A second QP of the device takes no more groups, nor does it give one back. */
+	KUNIT_EXPECT_EQ(test, 0, join(c));
+	KUNIT_EXPECT_EQ(test, 0, leave(c));
+	KUNIT_EXPECT_EQ(test, -ENOSPC, join(a));
+	KUNIT_EXPECT_EQ(test, 0, leave(a));
+	KUNIT_EXPECT_EQ(test, 0, join(a));
+}
+
 static void q5_member_of_a_group_is_not_destroyed(struct kunit *test)
 {
 	struct rig *r = rig_ud(test, "emu0", "emu1");
@@ -502,6 +578,7 @@ static struct kunit_case emu_conform_mcast_cases[] = {
 	KUNIT_CASE_PARAM(u8_members_fail_one_by_one, few_mc_net_gen_params),
 	KUNIT_CASE_PARAM(u8_member_in_reset_or_init_gets_nothing, few_mc_net_gen_params),
 	KUNIT_CASE(u8_attach_and_detach_know_their_members),
+	KUNIT_CASE(u8_each_device_has_its_own_groups),
 	KUNIT_CASE(q5_member_of_a_group_is_not_destroyed),
 	KUNIT_CASE(u8_members_come_and_go_under_traffic),
 	KUNIT_CASE_PARAM(u8_large_groups_get_a_copy_each, size_gen_params),

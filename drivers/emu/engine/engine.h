@@ -20,7 +20,8 @@ int emu_post_send(struct ib_qp *ibqp, const struct ib_send_wr *wr,
 		  const struct ib_send_wr **bad_wr);
 
 /* mcast.c */
-void emu_mcast_init(void);
+int emu_mcast_init(void);
+void emu_mcast_exit(void);
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid);
 

@@ -9,37 +9,42 @@
  * queue pair while it is attached, and frees it a grace period later.
  *
  * Senders may have interrupts off while they look for a group, so that must not take
- * long, whatever groups others have created: the hash has a random seed, so nobody
- * can fill a bucket on purpose.
+ * long, whatever groups others have created: the table grows with them, and its hash has a
+ * random seed, so nobody can fill a bucket on purpose.
  */
-#include <linux/hashtable.h>
-#include <linux/jhash.h>
-#include <linux/random.h>
 #include <linux/rculist.h>
+#include <linux/rhashtable.h>
 #include <linux/slab.h>
 
 #include "../lib/fault.h"
+#include "../lib/limits.h"
+#include "engine.h"
 #include "in_memory.h"
 
-/* A few groups in each bucket, if there are as many as there can be. */
-#define EMU_MCAST_HASH_BITS	10
+/**
+ * struct emu_mcast_key - what identifies a group; without padding, for it is compared as a whole
+ * @gid: the address
+ * @lid: its LID, 0 on Ethernet
+ * @ethernet: link layer of its members
+ */
+struct emu_mcast_key {
+	union ib_gid gid;
+	u32 lid;
+	u32 ethernet;
+};
 
 /**
  * struct emu_mcast_group - an address that somebody listens to
  * @node: in emu_mcast_groups
  * @rcu: for freeing it
- * @gid: the address
- * @lid: its LID, 0 on Ethernet
- * @ethernet: link layer of its members
+ * @key: the address
  * @size: number of its members
  * @members: &struct emu_mcast_member
  */
 struct emu_mcast_group {
-	struct hlist_node node;
+	struct rhash_head node;
 	struct rcu_head rcu;
-	union ib_gid gid;
-	u16 lid;
-	bool ethernet;
+	struct emu_mcast_key key;
 	u32 size;
 	struct hlist_head members;
 };
@@ -57,37 +62,40 @@ struct emu_mcast_member {
 };
 
 static DEFINE_MUTEX(emu_mcast_lock);
-static DEFINE_HASHTABLE(emu_mcast_groups, EMU_MCAST_HASH_BITS);
-/* Number of groups. Under emu_mcast_lock. */
-static u32 emu_mcast_nr_groups;
-static u32 emu_mcast_seed;
+static struct rhashtable emu_mcast_groups;
+static const struct rhashtable_params emu_mcast_params = {
+	.key_len = sizeof(struct emu_mcast_key),
+	.key_offset = offsetof(struct emu_mcast_group, key),
+	.head_offset = offsetof(struct emu_mcast_group, node),
+	.automatic_shrinking = true,
+};
 
-/* Before any queue pair exists. */
-void emu_mcast_init(void)
+/* Before any queue pair exists. Returns 0 or -ENOMEM. */
+int emu_mcast_init(void)
 {
-	emu_mcast_seed = get_random_u32();
+	return rhashtable_init(&emu_mcast_groups, &emu_mcast_params);
 }
 
-/* Covers all that identifies a group, because consumers choose all of it. */
-static u32 emu_mcast_hash(const union ib_gid *gid, u16 lid)
+/* There are no queue pairs any more. */
+void emu_mcast_exit(void)
 {
-	return jhash_1word(lid, jhash(gid->raw, sizeof(gid->raw), emu_mcast_seed));
+	rhashtable_destroy(&emu_mcast_groups);
+}
+
+static struct emu_mcast_key emu_mcast_key(const union ib_gid *gid, u16 lid, bool ethernet)
+{
+	return (struct emu_mcast_key) {
+		.gid = *gid, .lid = ethernet ? 0 : lid, .ethernet = ethernet,
+	};
 }
 
 /* Under RCU or emu_mcast_lock. @lid is not used on Ethernet. */
 static struct emu_mcast_group *emu_mcast_find(const union ib_gid *gid, u16 lid, bool ethernet)
 {
-	struct emu_mcast_group *group;
+	const struct emu_mcast_key key = emu_mcast_key(gid, lid, ethernet);
 
-	if (ethernet)
-		lid = 0;
-	hash_for_each_possible_rcu(emu_mcast_groups, group, node, emu_mcast_hash(gid, lid),
-				   lockdep_is_held(&emu_mcast_lock)) {
-		if (group->ethernet == ethernet && group->lid == lid &&
-		    !memcmp(&group->gid, gid, sizeof(*gid)))
-			return group;
-	}
-	return NULL;
+	BUILD_BUG_ON(sizeof(key) != sizeof(key.gid) + sizeof(key.lid) + sizeof(key.ethernet));
+	return rhashtable_lookup_fast(&emu_mcast_groups, &key, emu_mcast_params);
 }
 
 /* The group that a multicast is for. On InfiniBand, it has a global route: IBTA vol. 1, C9-8. */
@@ -134,38 +142,56 @@ static struct emu_mcast_member *emu_mcast_member(struct emu_mcast_group *group,
 	return NULL;
 }
 
-/* Returns a new group without members, -ENOSPC or -ENOMEM. */
+/* Whether a queue pair of @edev is attached. */
+static bool emu_mcast_has(const struct emu_mcast_group *group, const struct emu_device *edev)
+{
+	struct emu_mcast_member *member;
+
+	lockdep_assert_held(&emu_mcast_lock);
+	hlist_for_each_entry(member, &group->members, node) {
+		if (member->qp->edev == edev)
+			return true;
+	}
+	return false;
+}
+
+/* Returns a new group without members, or an ERR_PTR of what rhashtable_insert_fast() returns. */
 static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid, bool ethernet)
 {
 	struct emu_mcast_group *group;
+	int err;
 
 	lockdep_assert_held(&emu_mcast_lock);
-	if (emu_mcast_nr_groups >= EMU_MAX_MCAST_GROUPS)
-		return ERR_PTR(-ENOSPC);
-	group = kzalloc(sizeof(*group), GFP_KERNEL);
+	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return ERR_PTR(-ENOMEM);
-	group->gid = *gid;
-	group->lid = ethernet ? 0 : lid;
-	group->ethernet = ethernet;
-	hash_add_rcu(emu_mcast_groups, &group->node, emu_mcast_hash(gid, group->lid));
-	emu_mcast_nr_groups++;
-	return group;
+	group->key = emu_mcast_key(gid, lid, ethernet);
+	err = rhashtable_insert_fast(&emu_mcast_groups, &group->node, emu_mcast_params);
+	if (!err)
+		return group;
+	kfree(group);
+	return ERR_PTR(err);
 }
 
 static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gid, u16 lid)
 {
-	bool ethernet = member->qp->edev->ethernet;
-	struct emu_mcast_group *group = emu_mcast_find(gid, lid, ethernet);
+	struct emu_device *edev = member->qp->edev;
+	struct emu_mcast_group *group = emu_mcast_find(gid, lid, edev->ethernet);
+	bool first = !group || !emu_mcast_has(group, edev);
 
 	if (group && emu_mcast_member(group, member->qp))
 		return -EINVAL;
 	if (group && group->size >= EMU_MAX_MCAST_QPS)
 		return -ENOSPC;
+	/* Each device has its share of groups, whatever others take. */
+	if (first && emu_object_get(edev, EMU_OBJECT_MCAST_GROUP))
+		return -ENOSPC;
 	if (!group)
-		group = emu_mcast_create(gid, lid, ethernet);
-	if (IS_ERR(group))
+		group = emu_mcast_create(gid, lid, edev->ethernet);
+	if (IS_ERR(group)) {
+		emu_object_put(edev, EMU_OBJECT_MCAST_GROUP);
 		return PTR_ERR(group);
+	}
 	WRITE_ONCE(group->size, group->size + 1);
 	hlist_add_head_rcu(&member->node, &group->members);
 	return 0;
@@ -184,7 +210,7 @@ int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 
 	if (emu_fault_alloc(qp->edev))
 		return -ENOMEM;
-	member = kzalloc(sizeof(*member), GFP_KERNEL);
+	member = kzalloc(sizeof(*member), GFP_KERNEL_ACCOUNT);
 	if (!member)
 		return -ENOMEM;
 	member->qp = qp;
@@ -203,12 +229,13 @@ static void emu_mcast_del(struct emu_mcast_group *group, struct emu_mcast_member
 	lockdep_assert_held(&emu_mcast_lock);
 	hlist_del_rcu(&member->node);
 	WRITE_ONCE(group->size, group->size - 1);
+	if (!emu_mcast_has(group, member->qp->edev))
+		emu_object_put(member->qp->edev, EMU_OBJECT_MCAST_GROUP);
 	/* A sender that walks the list may still deliver to this queue pair. */
 	kfree_rcu(member, rcu);
 	if (group->size)
 		return;
-	hash_del_rcu(&group->node);
-	emu_mcast_nr_groups--;
+	rhashtable_remove_fast(&emu_mcast_groups, &group->node, emu_mcast_params);
 	kfree_rcu(group, rcu);
 }
 

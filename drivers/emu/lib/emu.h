@@ -230,6 +230,7 @@ enum emu_object {
 	EMU_OBJECT_AH,
 	EMU_OBJECT_MR,
 	EMU_OBJECT_MW,
+	EMU_OBJECT_MCAST_GROUP,	/* that QPs of the device are attached to */
 	EMU_NR_OBJECTS
 };
 

@@ -15,6 +15,7 @@ static const struct {
 	[EMU_OBJECT_AH] = { "address handles", EMU_MAX_AH },
 	[EMU_OBJECT_MR] = { "memory regions", EMU_MAX_MR },
 	[EMU_OBJECT_MW] = { "memory windows", EMU_MAX_MW },
+	[EMU_OBJECT_MCAST_GROUP] = { "multicast groups", EMU_MAX_MCAST_GROUPS },
 };
 
 /**
