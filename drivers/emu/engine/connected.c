@@ -70,7 +70,7 @@ static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_s
 	 * for ever.
 	 */
 	if (outcome == EMU_AGAIN && ex->peer && ex->peer->srq && ex->peer->srq->user_rq)
-		return emu_wait_memory(ex);
+		return emu_retry_soon(ex);
 	if (emu_is_reliable(ex) || outcome == EMU_AGAIN)
 		return outcome;
 	if (ex->peer)
@@ -374,7 +374,7 @@ static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 		return EMU_DONE;
 	emu_cursor_end(remote);
 	if (remote->why == EMU_SYN_PAUSED)
-		return emu_wait_memory(ex);
+		return emu_retry_soon(ex);
 	return emu_refuse_access(ex, wqe, pos, remote->why);
 }
 
@@ -391,7 +391,7 @@ static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 	if (local->why)
 		return emu_fail_memory(ex, wqe, pos, local->why);
 	if (remote->why == EMU_SYN_PAUSED)
-		return emu_wait_memory(ex);
+		return emu_retry_soon(ex);
 	return emu_refuse_access(ex, wqe, pos, remote->why);
 }
 

@@ -3,6 +3,9 @@
  * The engine: what the owner of a queue pair does, until there is nothing left to do.
  * doorbell.h explains ownership, transport.h how the peer is reached.
  */
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+
 #include "../queue/flush.h"
 #include "fastpath.h"
 
@@ -17,6 +20,24 @@
  * runner.
  */
 #define EMU_MAX_LOOKS		64
+/*
+ * How many retries a ms a CPU makes, in the long run; each takes some us. Otherwise a process
+ * could leave queue pairs behind that keep the runner busy for ever, by waiting for a receive.
+ */
+#define EMU_RETRIES_PER_MS	32
+#define EMU_MS_SHIFT		20
+
+/**
+ * struct emu_pace - retries on a CPU
+ * @ms: the latest ms in which there was one; of 2^EMU_MS_SHIFT ns
+ * @nr: how many there have been in it
+ */
+struct emu_pace {
+	u64 ms;
+	u32 nr;
+};
+
+static DEFINE_PER_CPU(struct emu_pace, emu_pace);
 
 /* How long the responder asks the requester to wait: IBTA table 45, by code. */
 static u64 emu_rnr_delay_ns(u8 code)
@@ -30,12 +51,28 @@ static u64 emu_rnr_delay_ns(u8 code)
 	return delay_10us[code & 31] * 10ULL * NSEC_PER_USEC;
 }
 
-/* The entry under way is tried again after a while. */
+/*
+ * The least delay of a retry, so that others are not before their turn. An interrupt that counts at
+ * the same time makes little difference.
+ */
+static u64 emu_pace_ns(void)
+{
+	struct emu_pace *pace = this_cpu_ptr(&emu_pace);
+	u64 ms = local_clock() >> EMU_MS_SHIFT;
+
+	if (pace->ms != ms) {
+		pace->ms = ms;
+		pace->nr = 0;
+	}
+	return (u64)(pace->nr++ / EMU_RETRIES_PER_MS) << EMU_MS_SHIFT;
+}
+
+/* The entry under way is tried again after a while. Preemption is off. */
 static enum emu_service emu_retry_after(struct emu_exec *ex, u64 delay_ns)
 {
 	emu_exec_end(ex);
 	ex->qp->retrying = true;
-	return emu_qp_park(ex->qp, delay_ns);
+	return emu_qp_park(ex->qp, max(delay_ns, emu_pace_ns()));
 }
 
 /* The entry under way has been tried often enough. */
@@ -87,10 +124,13 @@ static noinline void emu_retried(struct emu_qp *qp)
 		emu_qp_drained(qp);
 }
 
-static enum emu_service emu_hand_over(struct emu_exec *ex)
+static enum emu_service emu_hand_over(struct emu_exec *ex, bool is_long)
 {
 	emu_exec_end(ex);
-	emu_qp_hand_over(ex->qp);
+	if (is_long)
+		emu_qp_hand_over_long(ex->qp);
+	else
+		emu_qp_hand_over(ex->qp);
 	return EMU_MOVED;
 }
 
@@ -102,14 +142,16 @@ static inline bool emu_may_execute(const struct emu_qp *qp)
 }
 
 /*
- * Is the rest of the budget enough? A runner takes a message of any length while
- * any budget is left.
+ * Is the rest of the budget enough? A runner takes a message of up to EMU_RUNNER_BYTES while any
+ * budget is left.
  */
 static bool emu_budget_covers(s64 budget, const struct emu_swqe *wqe, const struct emu_exec *ex)
 {
 	if (budget == EMU_HARDIRQ_BUDGET)
 		return wqe->length <= EMU_HARDIRQ_BYTES && wqe->num_sge <= 1;
-	return budget > 0 && (ex->may_sleep || budget >= wqe->length);
+	if (!ex->may_sleep || wqe->length > EMU_RUNNER_BYTES)
+		return budget >= wqe->length || budget == EMU_LONG_BUDGET;
+	return budget > 0;
 }
 
 /*
@@ -197,7 +239,7 @@ static enum emu_service emu_service_sends(struct emu_qp *qp, s64 *budget, bool m
 		service = emu_retry_after(&ex, ex.delay_ns);
 		break;
 	case EMU_AGAIN:
-		service = emu_hand_over(&ex);
+		service = emu_hand_over(&ex, may_sleep && wqe->length > EMU_RUNNER_BYTES);
 		break;
 	default:
 		emu_exec_end(&ex);

@@ -8,6 +8,7 @@
  * reflect. Documentation/conformance.rst has the table, and kunit/ has a case for
  * each row.
  */
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 
 #include "../memory/region.h"
@@ -43,7 +44,7 @@ enum emu_outcome emu_fail_memory(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 				 enum emu_syndrome why)
 {
 	if (why == EMU_SYN_PAUSED)
-		return emu_wait_memory(ex);
+		return emu_retry_soon(ex);
 	return emu_fail_local(ex, wqe, pos, IB_WC_LOC_PROT_ERR, why);
 }
 
@@ -75,7 +76,7 @@ void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *fro
 		if (unlikely(len < EMU_PIECE_COST))
 			ex->cost += EMU_PIECE_COST - len;
 		if (yield)
-			cond_resched();
+			cond_resched_tasks_rcu_qs();
 	}
 	if (yield)
 		preempt_disable();
@@ -118,7 +119,7 @@ static noinline enum emu_outcome emu_exec_local(struct emu_exec *ex, struct emu_
 		outcome = emu_region_invalidate(&ex->qp->ibqp, wqe->ex.invalidate_rkey, &why);
 	}
 	if (why == EMU_SYN_PAUSED)
-		return emu_wait_memory(ex);
+		return emu_retry_soon(ex);
 	if (outcome == EMU_FAILED)
 		return emu_fail_local(ex, wqe, pos, IB_WC_MW_BIND_ERR, why);
 	if (outcome == EMU_DONE)

@@ -47,16 +47,16 @@ struct emu_exec {
 /* What it costs to check the key of each further piece, whether it is copied then or not. */
 #define EMU_CHECK_COST	SZ_1K
 
-/* How long an entry waits before it checks again whether its memory has arrived. */
-#define EMU_MOVE_NS	(100 * NSEC_PER_USEC)
+/* How long an entry waits for what takes a moment, before it is tried again. */
+#define EMU_SOON_NS	(100 * NSEC_PER_USEC)
 
 /*
- * Memory that the entry needs, at either end, is on the move: the entry is tried
- * again later.
+ * Memory that the entry needs, at either end, is on the move, or the peer is being changed by
+ * somebody who may have lost the CPU: the entry is tried again later.
  */
-static inline enum emu_outcome emu_wait_memory(struct emu_exec *ex)
+static inline enum emu_outcome emu_retry_soon(struct emu_exec *ex)
 {
-	ex->delay_ns = EMU_MOVE_NS;
+	ex->delay_ns = EMU_SOON_NS;
 	return EMU_DELAYED;
 }
 

@@ -6,9 +6,11 @@
  * A poster executes entries inline up to a small budget, then puts the queue pair on
  * the list of a runner, a kernel thread, which is the owner from then on. Each CPU has
  * a list, but its runner runs on any CPU: a poster may poll without end, with
- * preemption off, for what the runner is to do. An owner that must wait, for a receive
- * to be posted or for a peer to come back, arms the queue pair's timer; the timer is
- * then the owner, and passes the queue pair to a runner when it fires.
+ * preemption off, for what the runner is to do. It leaves a long message to a work item,
+ * so that the other queue pairs on its list, whoever has them, do not wait for that. An
+ * owner that must wait, for a receive to be posted or for a peer to come back, arms the
+ * queue pair's timer; the timer is then the owner, and passes the queue pair to a runner
+ * when it fires.
  *
  * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
  * between two entries. It is how modify_qp, destroy_qp, and a doorbell that refuses what a
@@ -21,8 +23,10 @@
  */
 #include <linux/cpu.h>
 #include <linux/kthread.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/static_call.h>
+#include <linux/workqueue.h>
 
 #include "doorbell.h"
 
@@ -47,6 +51,9 @@ static DEFINE_PER_CPU(struct emu_runner, emu_runners);
 /* Its runner serves CPUs that came online after the module was loaded, too. */
 static int emu_first_cpu;
 
+/* Executes long messages, as many at a time as there are CPUs. */
+static struct workqueue_struct *emu_long_wq;
+
 /* The engine's; a call of it is a direct one. */
 DEFINE_STATIC_CALL_NULL(emu_qp_serve, emu_serve_fn);
 
@@ -64,6 +71,32 @@ void emu_qp_hand_over(struct emu_qp *qp)
 		runner = per_cpu_ptr(&emu_runners, emu_first_cpu);
 	if (llist_add(&qp->run, &runner->queue))
 		wake_up_process(runner->task);
+}
+
+/**
+ * emu_qp_hand_over_long() - let a work item go on with a queue pair, for a message that is longer
+ *	than EMU_RUNNER_BYTES
+ * @qp: queue pair, owned by the caller until then
+ *
+ * Context: Process context.
+ */
+void emu_qp_hand_over_long(struct emu_qp *qp)
+{
+	queue_work(emu_long_wq, &qp->work);
+}
+
+/* For the new owner of a queue pair, in process context. */
+static void emu_qp_run(struct emu_qp *qp, s64 budget)
+{
+	preempt_disable();
+	emu_qp_look(qp);
+	static_call(emu_qp_serve)(qp, budget, true);
+	preempt_enable();
+}
+
+static void emu_qp_work(struct work_struct *work)
+{
+	emu_qp_run(container_of(work, struct emu_qp, work), EMU_LONG_BUDGET);
 }
 
 static enum hrtimer_restart emu_qp_timer(struct hrtimer *timer)
@@ -84,6 +117,7 @@ void emu_qp_init_doorbell(struct emu_qp *qp)
 	atomic_set(&qp->doorbell, EMU_DB_IDLE);
 	hrtimer_init(&qp->timer, CLOCK_MONOTONIC, EMU_TIMER_MODE);
 	qp->timer.function = emu_qp_timer;
+	INIT_WORK(&qp->work, emu_qp_work);
 }
 
 /*
@@ -253,11 +287,9 @@ static int emu_runner_thread(void *data)
 
 		batch = llist_reverse_order(llist_del_all(&runner->queue));
 		llist_for_each_entry_safe(qp, next, batch, run) {
-			preempt_disable();
-			emu_qp_look(qp);
-			static_call(emu_qp_serve)(qp, EMU_RUNNER_BUDGET, true);
-			preempt_enable();
-			cond_resched();
+			emu_qp_run(qp, EMU_RUNNER_BUDGET);
+			/* Those who wait for RCU tasks need not wait until the list is empty. */
+			cond_resched_tasks_rcu_qs();
 		}
 	}
 	__set_current_state(TASK_RUNNING);
@@ -269,13 +301,17 @@ static int emu_runner_thread(void *data)
  * @serve: executes a queue pair
  *
  * Context: Process context.
- * Return: 0, or what kthread_create_on_node() returned.
+ * Return: 0, -ENOMEM, or what kthread_create_on_node() returned.
  */
 int emu_doorbell_start(emu_serve_fn *serve)
 {
 	struct task_struct *task;
 	int cpu;
 
+	emu_long_wq = alloc_workqueue("kverbs-emu-long", WQ_UNBOUND | WQ_MEM_RECLAIM,
+				      num_possible_cpus());
+	if (!emu_long_wq)
+		return -ENOMEM;
 	static_call_update(emu_qp_serve, serve);
 	emu_first_cpu = -1;
 	cpus_read_lock();
@@ -311,4 +347,5 @@ void emu_doorbell_stop(void)
 			kthread_stop(runner->task);
 		runner->task = NULL;
 	}
+	destroy_workqueue(emu_long_wq);
 }

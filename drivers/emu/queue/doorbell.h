@@ -36,12 +36,16 @@
  * takes less time than waking another thread and coming back. In hard interrupt:
  * one small message from one piece of memory, which costs less than handing over; its
  * budget only says that it is the first. A runner: the work that it does for one queue
- * pair, with preemption off, before it turns to the next.
+ * pair, with preemption off, before it turns to the next; and the longest message for which
+ * the other queue pairs of the runner wait.
  */
 #define EMU_INLINE_BUDGET	SZ_64K
 #define EMU_HARDIRQ_BUDGET	1
 #define EMU_HARDIRQ_BYTES	SZ_256
 #define EMU_RUNNER_BUDGET	SZ_256K
+#define EMU_RUNNER_BYTES	SZ_1M
+/* It may execute a message of any length: see emu_qp_hand_over_long(). */
+#define EMU_LONG_BUDGET		(EMU_RUNNER_BUDGET + 1)
 
 /*
  * What an entry costs in addition to its bytes.
@@ -51,14 +55,14 @@
 /* State of a queue pair that an owner has worked on. */
 enum emu_service {
 	EMU_IDLE,	/* nothing is left to do */
-	EMU_MOVED,	/* a runner or the timer is the owner now */
+	EMU_MOVED,	/* a runner, a work item or the timer is the owner now */
 };
 
 /**
  * typedef emu_serve_fn - execute a queue pair, and let go of it or pass it on
  * @qp: queue pair, owned by the caller, for whom the look that is due begins now
  * @budget: what may be done, see %EMU_INLINE_BUDGET
- * @may_sleep: it is a runner that calls, and that has disabled preemption once
+ * @may_sleep: it is a runner or a work item that calls, and that has disabled preemption once
  *
  * Context: Any but NMI, preemption off.
  */
@@ -71,6 +75,7 @@ void emu_qp_exit_doorbell(struct emu_qp *qp);
 void emu_qp_ring_after(struct emu_qp *qp, u32 spent);
 void emu_qp_ring_deferred(struct emu_qp *qp);
 void emu_qp_hand_over(struct emu_qp *qp);
+void emu_qp_hand_over_long(struct emu_qp *qp);
 enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns);
 void emu_qp_unpark(struct emu_qp *qp);
 void emu_qp_freeze(struct emu_qp *qp);

@@ -213,6 +213,7 @@ static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
  * @finishing: on the way to being drained: the one entry that was under way is still
  *	executed
  * @run: entry on the list of the runner that the queue pair was handed to
+ * @work: executes it in the place of a runner, for a long message
  * @timer: wakes a requester that waits; the owner arms it, and from then on the
  *	timer is the owner
  * @retries: retries left for a peer that does not answer; -1 once the last of them was made
@@ -278,6 +279,7 @@ struct emu_qp {
 	u8 rnr_retries;
 	u16 unretired;
 	struct llist_node run;
+	struct work_struct work;
 	struct hrtimer timer;
 	u32 psn;
 	u32 msn;

@@ -202,7 +202,7 @@ static void emu_user_cq_work(struct work_struct *work)
 		preempt_disable();
 		done = emu_user_cq_pump(ucq);
 		preempt_enable();
-		cond_resched();
+		cond_resched_tasks_rcu_qs();
 	} while (!done);
 }
 

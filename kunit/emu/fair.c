@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queue pairs of the emulated HCA that have much to do, or wait, leave the CPU to others.
+ */
+#include <linux/gfp.h>
+#include <linux/math64.h>
+
+#include "emu/rig.h"
+
+/* 32 times the same memory. */
+#define LONG_SIZE	SZ_4M
+#define LONG_SGES	32
+/* More than a poster copies itself. */
+#define BESIDE_SIZE	SZ_128K
+#define TRIES		20
+
+#define WAITING		8
+#define RETRIES		8000
+/* What is promised: EMU_RETRIES_PER_MS, and that a ms is of 2^20 ns. */
+#define RETRIES_PER_MS	32
+#define MS_NS		BIT_ULL(20)
+
+static void free_long(void *pages)
+{
+	free_pages((unsigned long)pages, get_order(LONG_SIZE));
+}
+
+static struct rig *long_rig(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu0");
+
+	r->init.cap.max_send_sge = LONG_SGES;
+	r->init.cap.max_recv_sge = LONG_SGES;
+	rig_start(test, r);
+	return r;
+}
+
+/* Posts a receive and a SEND of @nr times the @len bytes at @dma, where they also go to. */
+static int long_send(struct rig *r, u64 dma, int nr, u32 len)
+{
+	struct ib_sge to[LONG_SGES], from[LONG_SGES];
+	struct ib_recv_wr recv = { .sg_list = to, .num_sge = nr };
+	struct ib_send_wr send;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		to[i] = (struct ib_sge) { dma, len, r->b.pd->local_dma_lkey };
+		from[i] = (struct ib_sge) { dma, len, r->a.pd->local_dma_lkey };
+	}
+	rig_send_wr(&send, 1, from, nr);
+	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
+}
+
+/*
+ * Both are handed to the runner of this CPU, the long one first. If the other one waited for it,
+ * it would do so each time.
+ */
+static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
+{
+	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
+	struct rig *far, *near;
+	bool overtaken = false;
+	struct ib_wc wc;
+	u64 dma;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	kvt_defer(test, free_long, pages);
+	kvt_stay_on_first_cpu();
+	far = long_rig(test);
+	near = long_rig(test);
+	dma = ib_dma_map_single(far->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
+	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(far->a.ibdev, dma));
+	for (i = 0; i < TRIES && !overtaken; i++) {
+		KUNIT_ASSERT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
+		KUNIT_ASSERT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
+		RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
+		overtaken = rig_empty(far->a.scq);
+		if (overtaken)
+			RIG_EXPECT_WC(test, far->a.scq, &wc, 1, IB_WC_SUCCESS);
+		RIG_EXPECT_WC(test, far->b.rcq, &wc, 0, IB_WC_SUCCESS);
+		KUNIT_EXPECT_EQ(test, LONG_SGES * LONG_SIZE, wc.byte_len);
+	}
+	kunit_info(test, "overtaken at the %d. try", i);
+	KUNIT_EXPECT_TRUE(test, overtaken);
+	ib_dma_unmap_single(far->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
+}
+
+/* Each asks as often as it can, and for ever. */
+static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
+{
+	u64 before, start, windows;
+	struct rig *r[WAITING];
+	int i;
+
+	for (i = 0; i < WAITING; i++) {
+		r[i] = rig_new(test, "emu0", "emu1");
+		r[i]->rnr_retry = 7;
+		r[i]->rnr_timer = 1;
+		rig_start(test, r[i]);
+	}
+	start = ktime_get_ns();
+	before = rig_counter(test, &r[0]->a, "rcvd_rnr_err");
+	for (i = 0; i < WAITING; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r[i]->a, 1, 0, 8));
+	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r[0]->a, "rcvd_rnr_err", before + RETRIES));
+	/* The last ms is not over, and each has tried once before it has had to wait. */
+	windows = div64_u64(ktime_get_ns() - start, MS_NS) + 1;
+	KUNIT_EXPECT_GE(test, windows * RETRIES_PER_MS * num_online_cpus() + WAITING, RETRIES);
+}
+
+static struct kunit_case emu_fair_cases[] = {
+	KUNIT_CASE(long_message_holds_up_no_other_queue_pair),
+	KUNIT_CASE(retries_of_many_take_a_small_part_of_the_cpu),
+	{}
+};
+KVT_SUITE(emu_fair);
+
+MODULE_DESCRIPTION("KUnit: queue pairs that leave the CPU to others, on the emulated HCA");
+MODULE_LICENSE("GPL");
