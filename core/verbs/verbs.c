@@ -153,11 +153,14 @@ IB_EXPORT_INTERNAL(ib_alloc_pd_without_keys);
 struct ib_pd *__ib_alloc_pd(struct ib_device *device, unsigned int flags,
 			    const char *caller)
 {
-	const struct ib_verb_call call = { .dev = device, .client = caller, .what = "alloc_pd" };
+	/* Here and not below, which the compiler may make a function of its own. */
+	const struct ib_verb_call call = {
+		.dev = device, .client = caller, .what = "alloc_pd", .site = _RET_IP_,
+	};
 
 	if (flags & ~IB_PD_UNSAFE_GLOBAL_RKEY)
 		return ERR_PTR(ib_invalid(&call, "flags %#x are unknown", flags));
-	return alloc_pd(device, flags, caller, _RET_IP_, true);
+	return alloc_pd(device, flags, caller, call.site, true);
 }
 EXPORT_SYMBOL(__ib_alloc_pd);
 

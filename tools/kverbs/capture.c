@@ -205,12 +205,23 @@ static int capture_to(struct capture *cap)
 	return status;
 }
 
+/* For its owner alone: messages of all processes are in it. */
+static FILE *create_private(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
 static int capture_file(struct capture *cap, const char *path)
 {
 	bool to_stdout = !strcmp(path, "-");
 	int status;
 
-	cap->out = to_stdout ? stdout : fopen(path, "we");
+	cap->out = to_stdout ? stdout : create_private(path);
 	if (!cap->out)
 		return say_error("cannot write %s: %s", path, strerror(errno));
 	status = capture_to(cap);

@@ -25,7 +25,11 @@ int open_emulated(const char *device, const char *file, int flags)
 
 bool say_no_emulation(int error)
 {
-	if (error == EACCES || error == EPERM)
+	if (error == EPERM && !geteuid())
+		say_error("no permission to read %s although this is root: is the kernel locked down?\n"
+			  "  See /sys/kernel/security/lockdown. With Secure Boot, faults and captures are\n"
+			  "  not available", EMULATED_DIR);
+	else if (error == EACCES || error == EPERM)
 		say_error("no permission to read %s: run this as root", EMULATED_DIR);
 	else if (access(EMULATED_DIR, F_OK))
 		say_error("no %s\n"

@@ -255,7 +255,7 @@ const struct command fault_command = {
 	"Conditions, all optional:\n"
 	"  qp=<number>   requests of this queue pair\n"
 	"  op=<name>,... send send_imm send_inv write write_imm read read_inv cmp_swap\n"
-	"                fetch_add local_inv reg_mr bind_mw\n"
+	"                fetch_add atomic_write local_inv reg_mr bind_mw\n"
 	"  nth=<n>       the n-th of them; with every=, from the n-th on\n"
 	"  every=<n>     every n-th\n"
 	"  rate=<ppm>    n in a million, at random\n"

@@ -86,6 +86,7 @@ static const struct {
 	{ "read_inv", BIT_ULL(IB_WR_RDMA_READ_WITH_INV) },
 	{ "cmp_swap", BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) },
 	{ "fetch_add", BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD) },
+	{ "atomic_write", BIT_ULL(IB_WR_ATOMIC_WRITE) },
 	{ "local_inv", BIT_ULL(IB_WR_LOCAL_INV) },
 	{ "reg_mr", BIT_ULL(IB_WR_REG_MR) },
 	{ "bind_mw", BIT_ULL(IB_WR_BIND_MW) },
@@ -97,7 +98,8 @@ static const struct {
 #define EMU_FAULT_OPS_SENT						\
 	(EMU_FAULT_OPS_RECV | BIT_ULL(IB_WR_RDMA_WRITE) |		\
 	 BIT_ULL(IB_WR_RDMA_READ) | BIT_ULL(IB_WR_RDMA_READ_WITH_INV) |	\
-	 BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) | BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD))
+	 BIT_ULL(IB_WR_ATOMIC_CMP_AND_SWP) | BIT_ULL(IB_WR_ATOMIC_FETCH_AND_ADD) |	\
+	 BIT_ULL(IB_WR_ATOMIC_WRITE))
 
 /* The name of each action, the operations it applies to, and the range of its value. */
 static const struct {

@@ -159,7 +159,7 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 	nr = ib_umem_num_dma_blocks(umem, page_size);
 	if (!nr || nr > U32_MAX)
 		return ERR_PTR(-EINVAL);
-	backing = kvzalloc(struct_size(backing, pages, nr), GFP_KERNEL_ACCOUNT);
+	backing = kvzalloc(struct_size(backing, pages, nr), EMU_GFP_PROCESS);
 	if (!backing)
 		return ERR_PTR(-ENOMEM);
 	backing->page_shift = ilog2(page_size);

@@ -88,6 +88,12 @@ int emu_user_init(void)
 	err = register_module_notifier(&emu_user_module_nb);
 	if (err)
 		return err;
+	if (kern_path("/sys/module", 0, &path)) {
+		pr_warn("/sys/module is not there, where this is loaded from: cannot tell whether %s is loaded\n",
+			EMU_OTHER_DRIVER);
+		return 0;
+	}
+	path_put(&path);
 	if (kern_path("/sys/module/" EMU_OTHER_DRIVER, 0, &path))
 		return 0;
 	path_put(&path);
