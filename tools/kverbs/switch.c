@@ -87,9 +87,9 @@ static int look(struct machine *machine)
 #define MODPROBE_OWN	"/sbin/modprobe -d " OWN_MODULES
 /*
  * Where the modules of kverbs are not installed for the kernel that runs, modprobe does
- * what it does without this file.
+ * what it does without this file. An empty file is what a power failure may leave.
  */
-#define IF_INSTALLED	"if [ -e " OWN_TREE "/$(uname -r)/modules.dep ]; then "
+#define IF_INSTALLED	"if [ -s " OWN_TREE "/$(uname -r)/modules.dep ]; then "
 
 /*
  * There is one for each stack, of the same name. modprobe loads what that of mainline needs
