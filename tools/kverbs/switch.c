@@ -191,6 +191,27 @@ static int drop_file(const char *path)
 
 /* --- modules -------------------------------------------------------------------- */
 
+/* Where modprobe is: find_modprobe(). */
+static char modprobe[PATH_MAX];
+
+/* Looked for before anything is removed. After a plain su, root's PATH has no /sbin. */
+static int find_modprobe(void)
+{
+	const char *const paths[] = { getenv("PATH") ?: "", "/sbin:/usr/sbin" };
+	char dirs[2 * PATH_MAX], *dir, *rest;
+	size_t i;
+
+	for (i = 0; i < COUNT(paths); i++) {
+		snprintf(dirs, sizeof(dirs), "%s", paths[i]);
+		rest = dirs;
+		while ((dir = strsep(&rest, ":")))
+			if (*dir == '/' && !access(in_root(modprobe, "%s/modprobe", dir), X_OK))
+				return STATUS_OK;
+	}
+	return say_error("modprobe is neither in /sbin nor in /usr/sbin\n"
+			 "  Install it: apt install kmod");
+}
+
 /* Return: STATUS_OK, or STATUS_FAILED after a message of modprobe's. */
 static int load_module(const char *name)
 {
@@ -198,10 +219,9 @@ static int load_module(const char *name)
 	int status;
 	pid_t pid;
 
-	errno = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+	errno = posix_spawn(&pid, modprobe, NULL, NULL, argv, environ);
 	if (errno)
-		return say_error("cannot run modprobe: %s\n  Install it: apt install kmod",
-				 strerror(errno));
+		return say_error("cannot run %s: %s", modprobe, strerror(errno));
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return say_error("cannot wait for modprobe: %s", strerror(errno));
@@ -417,7 +437,7 @@ static int turn(const struct command *cmd, const struct machine *machine, bool o
 
 	if (has_root() && !dry)
 		return usage_error(cmd, "--root requires --dry-run: modules can only be loaded on this machine");
-	if (on ? may_turn_on(machine) : may_turn_off(machine))
+	if ((on ? may_turn_on(machine) : may_turn_off(machine)) || find_modprobe())
 		return STATUS_FAILED;
 	if (dry)
 		return dry_run(machine, on);
