@@ -41,6 +41,12 @@ stock_has_hca() {
 		[ -e $SYSFS/emu0 ] && [ -c /dev/infiniband/uverbs0 ]
 }
 
+# Drivers of GPUs need it beside mainline's core.
+helpers_are_found() {
+	modprobe -a kverbs_peer_mem kverbs_p2pdma && loaded kverbs_peer_mem && loaded kverbs_p2pdma &&
+		mainline_is_on
+}
+
 # A process, named, keeps all as it is.
 user_is_named() {
 	# It need not read what it has open.
@@ -152,6 +158,7 @@ cut_anywhere() {
 
 check "modprobe kverbs_emu makes a device under mainline's core" stock_has_hca
 check "kverbs is refused, with what to do" says "To switch it on: kverbs switch on" modprobe kverbs
+check "but not what drivers need beside mainline's core" helpers_are_found
 check "who uses mainline's device is named" user_is_named /dev/infiniband/uverbs0 on
 check "and all stays as it was" mainline_is_on
 check "switch on" switches_on

@@ -24,8 +24,11 @@
 /* Precedes the names of the modules to load when kverbs is switched off. */
 #define MAINLINE_MARK	"# mainline:"
 
-/* Also those of kverbs that do without its core. */
-static const char * const own_roots[] = { OWN_CORE, "kverbs_peer_mem", "kverbs_p2pdma" };
+/*
+ * Those that do without its core, and conflict with nothing of mainline's: drivers of GPUs and
+ * providers of peer-to-peer memory use them beside either stack.
+ */
+static const char * const own_helpers[] = { "kverbs_peer_mem", "kverbs_p2pdma" };
 /* As "make load" does. */
 static const char * const own_wanted[] = { "kverbs_ca", "kverbs_emu" };
 
@@ -62,6 +65,27 @@ static void read_before(struct name_list *names)
 		fclose(file);
 }
 
+/* Whether none but idle modules of kverbs use a helper. */
+static bool is_spare(const struct machine *machine, const char *helper)
+{
+	const struct loaded *module;
+	struct name_list users = {};
+	size_t i;
+
+	removal_order(&machine->loaded, helper, &users);
+	for (i = 0; i < users.count; i++) {
+		if (has_name(&machine->own, users.name[i]))
+			continue;
+		if (strcmp(users.name[i], helper) && !has_name(&machine->installed, users.name[i]))
+			return false;
+		/* Also by who has found it with symbol_get(). */
+		module = loaded_named(&machine->loaded, users.name[i]);
+		if (module->refs > loaded_users(module))
+			return false;
+	}
+	return true;
+}
+
 static int look(struct machine *machine)
 {
 	size_t i;
@@ -70,8 +94,10 @@ static int look(struct machine *machine)
 	if (loaded_find(&machine->loaded))
 		return STATUS_FAILED;
 	own_modules(&machine->installed);
-	for (i = 0; i < COUNT(own_roots); i++)
-		removal_order(&machine->loaded, own_roots[i], &machine->own);
+	removal_order(&machine->loaded, OWN_CORE, &machine->own);
+	for (i = 0; i < COUNT(own_helpers); i++)
+		if (is_spare(machine, own_helpers[i]))
+			removal_order(&machine->loaded, own_helpers[i], &machine->own);
 	removal_order(&machine->loaded, MAINLINE_CORE, &machine->mainline);
 	read_before(&machine->before);
 	for (i = machine->mainline.count; i--;)
