@@ -15,9 +15,10 @@
 
 #include "stack.h"
 
-/* The oldest kernel that it is tested on. */
-#define OLDEST_MAJOR	6
-#define OLDEST_MINOR	1
+/* The oldest and the newest series that it is tested on, and that DKMS builds it for. */
+#define SERIES(major, minor)	((major) * 1000 + (minor))
+#define OLDEST		SERIES(6, 1)
+#define NEWEST		SERIES(6, 12)
 /* UDP port of RoCE v2. */
 #define ROCE_PORT	"4791"
 /* An RDMA MTU of 1024 takes this with the headers of RoCE v2 over IPv6. */
@@ -77,8 +78,11 @@ static void check_kernel(struct report *rep)
 
 	if (sscanf(release, "%u.%u", &major, &minor) != 2)
 		report(rep, ODD, NULL, "cannot read the release '%s'", release);
-	else if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR))
-		report(rep, BAD, "install a kernel of 6.1 or later", "%s is older than 6.1", release);
+	else if (SERIES(major, minor) < OLDEST)
+		report(rep, BAD, "install a kernel of 6.1 to 6.12", "%s is older than 6.1", release);
+	else if (SERIES(major, minor) > NEWEST)
+		report(rep, ODD, "install a kernel of 6.1 to 6.12, or build kverbs from its sources",
+		       "%s is newer than 6.12, on which it is tested, and packages leave it out", release);
 	else
 		report(rep, GOOD, NULL, "%s", release);
 	if (!file_exists("/proc/modules"))
