@@ -245,6 +245,7 @@ part_builds() {
 	spawn "the README's example" example_in_readme
 	spawn "changes of the interface" "$KV_SCRIPTS/check-abi"
 	spawn "bad input" "$KV_SCRIPTS/check-input"
+	spawn "packages" "$KV_SCRIPTS/check-packaging"
 	need_build debug
 	spawn "make after make, debug" check_no_rebuild debug
 	spawn "calls between the floors" check_layers "$MODULES_DIR"
