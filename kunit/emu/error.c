@@ -128,6 +128,37 @@ static struct rig *rig_of_one_device(struct kunit *test)
 	return rig_up(test, "emu0", "emu0");
 }
 
+static int recv_in_region(struct rig *r, u64 id, size_t offset, u32 len)
+{
+	struct ib_sge sge = { r->b.mr->iova + offset, len, r->b.mr->lkey };
+	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+
+	return ib_post_recv(r->b.qp, &wr, NULL);
+}
+
+/* As long as the message does not reach what is no memory. IBTA does not say; HCAs agree. */
+static void r12_receive_beyond_its_region(struct kunit *test)
+{
+	struct rig *r = rig_of_param(test);
+	struct ib_wc wc;
+
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE);
+	rig_fill(r->a.buf, RIG_BUF, 7);
+	KUNIT_ASSERT_EQ(test, 0, recv_in_region(r, 2, 0, RIG_BUF + 32));
+	KUNIT_ASSERT_EQ(test, 0, recv_in_region(r, 3, 0, RIG_BUF + 32));
+	KUNIT_ASSERT_EQ(test, 0, recv_in_region(r, 4, RIG_BUF - 8, 32));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 64));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 64, 7));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, RIG_BUF));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 3);
+	KUNIT_EXPECT_EQ(test, RIG_BUF, wc.byte_len);
+	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, RIG_BUF, 7));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 9));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_OP_ERR);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 4, IB_WC_LOC_PROT_ERR);
+}
+
 static void r13_send_from_bad_memory(struct kunit *test)
 {
 	enum bad_key bad = *(const int *)test->param_value;
@@ -685,6 +716,7 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE_PARAM(r11_send_longer_than_the_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(r12_receive_with_a_bad_key, pair_gen_params),
+	KUNIT_CASE_PARAM(r12_receive_beyond_its_region, pair_gen_params),
 	KUNIT_CASE_PARAM(r13_send_from_bad_memory, bad_source_gen_params),
 	KUNIT_CASE_PARAM(r13_send_from_memory_that_goes_meanwhile, connected_type_gen_params),
 	KUNIT_CASE_PARAM(r14_write_to_bad_memory, bad_key_gen_params),

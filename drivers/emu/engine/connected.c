@@ -218,14 +218,17 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
  * variables on entry.
  */
 static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					     const struct emu_rwqe *recv, struct emu_cursor *from)
+					     struct emu_rwqe *recv, struct emu_cursor *from)
 {
 	struct emu_cursor to;
+	u32 num_sge, cut;
 
-	emu_cursor_init(&to, &ex->peer->ibqp, emu_recv_pd(ex->peer), recv->sge, recv->num_sge,
+	num_sge = emu_rwqe_clip(recv, wqe->length, &cut);
+	emu_cursor_init(&to, &ex->peer->ibqp, emu_recv_pd(ex->peer), recv->sge, num_sge,
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
+	emu_rwqe_unclip(recv, num_sge, cut);
 	/*
 	 * The message is tried again, and then goes into the same receive; or the requester's
 	 * memory has gone while it was read, of which the responder is to hear nothing.
@@ -245,8 +248,7 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 
 /* Copies a simple message into a receive that is not simple. */
 static noinline enum emu_outcome emu_scatter_simple(struct emu_exec *ex, struct emu_swqe *wqe,
-						    u32 pos, const struct emu_rwqe *recv,
-						    void *simple)
+						    u32 pos, struct emu_rwqe *recv, void *simple)
 {
 	struct emu_cursor from;
 
@@ -257,7 +259,7 @@ static noinline enum emu_outcome emu_scatter_simple(struct emu_exec *ex, struct 
 /* Copies a simple message into a receive that is in a region, in one piece as most are. */
 static noinline enum emu_outcome emu_exec_send_to_region(struct emu_exec *ex,
 							 struct emu_swqe *wqe, u32 pos,
-							 const struct emu_rwqe *recv, void *simple)
+							 struct emu_rwqe *recv, void *simple)
 {
 	struct emu_target *sink = &ex->qp->sink;
 	void *to;

@@ -163,13 +163,15 @@ static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *
 
 /* Copies header and payload. Returns what was wrong with the receiver's memory. */
 static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagram *dg,
-					   const struct emu_rwqe *recv)
+					   struct emu_rwqe *recv)
 {
 	struct emu_exec *ex = dg->ex;
 	struct emu_cursor head, body, local;
 	union rdma_network_hdr hdr;
+	u32 num_sge, cut;
 
-	emu_cursor_init(&local, &to->ibqp, emu_recv_pd(to), recv->sge, recv->num_sge,
+	num_sge = emu_rwqe_clip(recv, sizeof(hdr) + dg->wqe->length, &cut);
+	emu_cursor_init(&local, &to->ibqp, emu_recv_pd(to), recv->sge, num_sge,
 			IB_ACCESS_LOCAL_WRITE);
 	emu_build_grh(&hdr, dg->av, emu_datagram_paylen(dg->av, dg->wqe));
 	emu_cursor_init_inline(&head, &ex->qp->ibqp, &hdr, sizeof(hdr));
@@ -185,6 +187,7 @@ static enum emu_syndrome emu_copy_datagram(struct emu_qp *to, struct emu_datagra
 		dg->why = body.why;
 end:
 	emu_cursor_end(&local);
+	emu_rwqe_unclip(recv, num_sge, cut);
 	return local.why;
 }
 

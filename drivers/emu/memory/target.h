@@ -110,7 +110,7 @@ static inline void *emu_target_open(struct emu_target *target, const struct ib_p
 	    !emu_target_enter(target, to_edev(pd->device), sge->lkey))
 		return NULL;
 	region = target->region;
-	/* The key must grant all of the element, whether that is used or not. */
+	/* All of the element, whether that is used or not; else a cursor looks at what is used. */
 	if (emu_target_grants(region, sge->lkey, pd, access, sge->addr, sge->length))
 		mem = emu_target_memory(region, sge->addr, length);
 	if (unlikely(!mem))

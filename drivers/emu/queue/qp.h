@@ -106,6 +106,33 @@ static inline size_t emu_rwqe_size(u32 max_sge)
  * Copies an entry that others may take as well. It may change meanwhile, and the copy be of
  * no use then; but each number of elements that is ever there is one that fits.
  */
+/*
+ * Makes a receive, which is the caller's copy, as short as the message that goes into it: what is
+ * behind that is not accessed, so it need not be memory. Returns the number of elements, and in
+ * @cut by how much the last one is shorter.
+ */
+static inline u32 emu_rwqe_clip(struct emu_rwqe *recv, u32 length, u32 *cut)
+{
+	u32 i;
+
+	*cut = 0;
+	for (i = 0; i < recv->num_sge; i++) {
+		if (length <= recv->sge[i].length) {
+			*cut = recv->sge[i].length - length;
+			recv->sge[i].length = length;
+			return i + 1;
+		}
+		length -= recv->sge[i].length;
+	}
+	return i;
+}
+
+static inline void emu_rwqe_unclip(struct emu_rwqe *recv, u32 num_sge, u32 cut)
+{
+	if (cut)
+		recv->sge[num_sge - 1].length += cut;
+}
+
 static inline void emu_rwqe_copy(struct emu_rwqe *to, const struct emu_rwqe *from)
 {
 	u32 num_sge = READ_ONCE(from->num_sge);
