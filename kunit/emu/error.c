@@ -249,6 +249,25 @@ static void r14_read_of_bad_memory(struct kunit *test)
 	r14_rdma_to_bad_memory(test, IB_WR_RDMA_READ);
 }
 
+/* It is not the peer's, or not there at all: an access error, and not a key of the wrong kind. */
+static void r14_key_that_names_nothing_is_not_invalidated(struct kunit *test)
+{
+	struct rig *r = rig_of_param(test);
+	struct ib_send_wr wr;
+	struct ib_wc wc;
+
+	rig_send_wr(&wr, 1, NULL, 0);
+	wr.opcode = IB_WR_SEND_WITH_INV;
+	wr.ex.invalidate_rkey = RIG_BAD_KEY;
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_REM_ACCESS_ERR);
+	KUNIT_EXPECT_EQ(test, IB_WC_RECV, wc.opcode);
+	KUNIT_EXPECT_EQ(test, 0, wc.wc_flags);
+	expect_states(test, r, IB_QPS_ERR, IB_QPS_ERR);
+}
+
 static void r14_local_key_is_not_for_peers(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
@@ -717,6 +736,7 @@ static struct kunit_case emu_error_cases[] = {
 	KUNIT_CASE_PARAM(r11_send_longer_than_the_receive, pair_gen_params),
 	KUNIT_CASE_PARAM(r12_receive_with_a_bad_key, pair_gen_params),
 	KUNIT_CASE_PARAM(r12_receive_beyond_its_region, pair_gen_params),
+	KUNIT_CASE_PARAM(r14_key_that_names_nothing_is_not_invalidated, pair_gen_params),
 	KUNIT_CASE_PARAM(r13_send_from_bad_memory, bad_source_gen_params),
 	KUNIT_CASE_PARAM(r13_send_from_memory_that_goes_meanwhile, connected_type_gen_params),
 	KUNIT_CASE_PARAM(r14_write_to_bad_memory, bad_key_gen_params),

@@ -132,6 +132,8 @@ static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
 	cqe->byte_len = wqe->length;
 	cqe->origin = ex->qp->origin;
 	emu_respond_opcode(cqe, wqe);
+	if (unlikely(status != IB_WC_SUCCESS))
+		cqe->wc_flags = 0;
 	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos,
 		   status != IB_WC_SUCCESS || (wqe->send_flags & IB_SEND_SOLICITED));
 	return true;
@@ -176,16 +178,22 @@ static enum emu_outcome emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe,
 }
 
 /*
- * The responder cannot invalidate the key. IBTA vol. 1, 9.9.6.3, class J: its receive ends in
- * error, and it does not answer any more.
+ * The responder cannot invalidate the key. One that names nothing of its is an access violation,
+ * as it is for RDMA, and both sides hear of it. Otherwise it is what cannot be invalidated, IBTA
+ * vol. 1, 9.9.6.3, class J: its receive ends in error, and it does not answer any more.
  */
-static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, const struct emu_swqe *wqe,
+static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 						enum emu_syndrome why)
 {
 	struct emu_rwqe *recv = ex->qp->taken;
 	struct emu_qp *peer = ex->peer;
+	bool taken;
 
-	if (emu_claim(peer, 0, recv) == EMU_DONE)
+	taken = emu_claim(peer, 0, recv) == EMU_DONE;
+	if (taken && !emu_region_is_named(&peer->ibqp, wqe->ex.invalidate_rkey))
+		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_REM_ACCESS_ERR,
+				     IB_WC_REM_ACCESS_ERR, why);
+	if (taken)
 		emu_respond(ex, wqe, recv, IB_WC_MW_BIND_ERR, why);
 	emu_qp_fail(peer);
 	ib_qp_notify_event(&peer->ibqp, IB_EVENT_QP_ACCESS_ERR);
@@ -208,7 +216,7 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
 	if (!emu_has_receive(ex->peer))
 		return emu_not_taken(ex, wqe, pos, EMU_RNR);
 	outcome = emu_region_invalidate(&ex->peer->ibqp, wqe->ex.invalidate_rkey, &why);
-	return outcome == EMU_FAILED ? emu_refuse_inv(ex, wqe, why) : outcome;
+	return outcome == EMU_FAILED ? emu_refuse_inv(ex, wqe, pos, why) : outcome;
 }
 
 /*

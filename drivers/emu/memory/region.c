@@ -565,6 +565,18 @@ static enum emu_outcome emu_region_finish(struct emu_region *region, enum emu_sy
 	}
 }
 
+/* Does @key lead to a region or window in the domain of @qp, of whatever kind and state? */
+bool emu_region_is_named(const struct ib_qp *qp, u32 key)
+{
+	enum emu_syndrome why;
+	bool named;
+
+	rcu_read_lock();
+	named = emu_region_find(qp, key, &why);
+	rcu_read_unlock();
+	return named;
+}
+
 /**
  * emu_region_invalidate() - take a region, or a window of type 2, out of use
  * @qp: queue pair that asked for it, or whose peer did

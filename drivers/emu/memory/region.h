@@ -240,6 +240,7 @@ void *emu_region_span(const struct emu_region *region, u64 addr, size_t *len);
 u64 emu_region_dma(const struct emu_region *region, u64 addr);
 enum emu_outcome emu_region_register(const struct ib_qp *qp, const struct emu_reg *reg,
 				     enum emu_syndrome *why);
+bool emu_region_is_named(const struct ib_qp *qp, u32 key);
 enum emu_outcome emu_region_invalidate(const struct ib_qp *qp, u32 key, enum emu_syndrome *why);
 
 /* region.c: for the other kinds */
