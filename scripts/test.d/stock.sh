@@ -127,7 +127,7 @@ stock_mainline() {
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/copy.sh"
 	spawn "network namespaces, $STOCK_NAME" check_userspace \
 		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
-		--kernel "$kernel" --need "veth bridge rdma_ucm" --limit $((400 * scale)) \
+		--kernel "$kernel" --need "veth bridge dummy rdma_ucm" --limit $((400 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/netns.sh"
 	# These have no 9p, by which the frames come back.
 	[[ $kernel != *-cloud ]] && [ "$kernel" != uml ] || return 0
