@@ -9,6 +9,10 @@
  * reserved until the object is destroyed: if the driver refuses, the entry is put back in
  * its place, which needs no memory.
  *
+ * A QP is listed under the number that its driver gave it, by which RDMA netlink looks it up. The
+ * driver may give that number again once its destroy_qp is done, which is before the
+ * core has released it: then the new QP takes the place.
+ *
  * An object that cannot be listed for lack of memory works all the same; it
  * merely does not appear in debugfs.
  *
@@ -28,6 +32,11 @@
 
 /* Numbers stay readable: they restart only after this many objects. */
 #define RESTRACK_LIMIT	XA_LIMIT(1, INT_MAX)
+
+/* A QP for management has its port from here on: each port may have one of the same number. */
+#define QP_PORT_SHIFT	24
+/* Numbers that no QP has: port 1, but not those of its QPs 0 and 1. */
+#define NO_QP_LIMIT	XA_LIMIT(BIT(QP_PORT_SHIFT) + 2, BIT(QP_PORT_SHIFT) + IB_QPN_MASK)
 
 static const char * const restrack_kinds[RDMA_RESTRACK_MAX] = {
 	[RDMA_RESTRACK_PD]	= "pd",
@@ -230,13 +239,46 @@ void ib_track_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type)
 }
 IB_EXPORT_INTERNAL(ib_track_new);
 
+static u32 qp_id(const struct ib_qp *qp)
+{
+	bool management = qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI;
+
+	return management ? qp->qp_num | qp->port << QP_PORT_SHIFT : qp->qp_num;
+}
+
+/*
+ * A driver that gives no number, or that of another QP, is wrong. Its QP is listed all the same, so that
+ * it is reported if it is left, but is not found by that number. Returns 0 or an errno.
+ */
+static int list_qp(struct rdma_restrack_root *root, struct rdma_restrack_entry *res)
+{
+	const struct ib_qp *qp = container_of(res, struct ib_qp, res);
+	int ret = -EBUSY;
+
+	res->id = qp_id(qp);
+	while (res->id && ret == -EBUSY && !xa_load(&root->xa, res->id)) {
+		/* Of an earlier QP, which the driver has destroyed; else this does nothing. */
+		xa_release(&root->xa, res->id);
+		ret = xa_insert(&root->xa, res->id, res, GFP_KERNEL);
+	}
+	if (ret == -EBUSY)
+		ret = xa_alloc_cyclic(&root->xa, &res->id, res, NO_QP_LIMIT, &root->next,
+				      GFP_KERNEL);
+	return min(ret, 0);
+}
+
 static void list_object(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	struct rdma_restrack_root *root = &ib_priv(dev)->res[res->type];
+	int ret;
 
 	res->abandon = NULL;
-	res->valid = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT,
-				     &root->next, GFP_KERNEL) >= 0;
+	if (res->type == RDMA_RESTRACK_QP)
+		ret = list_qp(root, res);
+	else
+		ret = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT, &root->next,
+				      GFP_KERNEL);
+	res->valid = ret >= 0;
 	if (!res->valid)
 		res->id = 0;
 	trace_ib_object_create(dev, res);
@@ -328,8 +370,9 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
 void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
 			  struct ib_tracked gone)
 {
+	/* Unless it is another object's by now. */
 	if (gone.id)
-		xa_erase(&ib_priv(dev)->res[type].xa, gone.id);
+		xa_release(&ib_priv(dev)->res[type].xa, gone.id);
 	put_task(gone.task);
 }
 

@@ -185,6 +185,133 @@ static void qp_holds_its_srq(struct kunit *test)
 	expect_unused(test, &r);
 }
 
+/* --- numbers ------------------------------------------------------------------------- */
+
+static void expect_found_by(struct kunit *test, u32 id, struct ib_qp *qp)
+{
+	struct rdma_restrack_entry *found = rdma_restrack_get_byid(qp->device, RDMA_RESTRACK_QP, id);
+
+	KUNIT_EXPECT_PTR_EQ(test, &qp->res, found);
+	if (!IS_ERR(found))
+		rdma_restrack_put(found);
+}
+
+static void expect_none_by(struct kunit *test, struct mock *m, u32 id)
+{
+	struct rdma_restrack_entry *found = rdma_restrack_get_byid(m->ibdev, RDMA_RESTRACK_QP, id);
+
+	KUNIT_EXPECT_PTR_EQ(test, ERR_PTR(-ENOENT), found);
+	if (!IS_ERR(found))
+		rdma_restrack_put(found);
+}
+
+static void qp_is_found_by_its_number(struct kunit *test)
+{
+	struct ib_qp *qp[4];
+	u32 gone;
+	struct rig r;
+	int i;
+
+	rig_up(test, &r, IB_POLL_SOFTIRQ);
+	for (i = 0; i < ARRAY_SIZE(qp); i++)
+		qp[i] = kvt_qp(test, r.pd, &r.init);
+	gone = qp[1]->qp_num;
+	kvt_qp_put(test, qp[0]);
+	kvt_qp_put(test, qp[1]);
+	expect_none_by(test, r.m, gone);
+	expect_found_by(test, qp[2]->qp_num, qp[2]);
+	expect_found_by(test, qp[3]->qp_num, qp[3]);
+}
+
+static int make_qp_1(struct ib_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
+{
+	qp->qp_num = 1;
+	return 0;
+}
+
+static int destroy_qp_1(struct ib_qp *qp, struct ib_udata *udata)
+{
+	return 0;
+}
+
+/* A rig whose QPs all have the number 1. */
+static void rig_up_ones(struct kunit *test, struct rig *r)
+{
+	r->m = mock_new(test);
+	r->m->ops.create_qp = make_qp_1;
+	r->m->ops.destroy_qp = destroy_qp_1;
+	mock_start(test, r->m, "kvtm_a");
+	r->pd = kvt_pd(test, r->m->ibdev);
+	r->scq = kvt_cq(test, r->m->ibdev, 64, IB_POLL_SOFTIRQ);
+	r->rcq = r->scq;
+	kvt_qp_init(&r->init, r->scq, r->rcq);
+}
+
+static void qp_for_management_is_found_by_its_port_too(struct kunit *test)
+{
+	struct ib_qp *gsi, *rc;
+	struct rig r;
+
+	rig_up_ones(test, &r);
+	rc = kvt_qp(test, r.pd, &r.init);
+	r.init.qp_type = IB_QPT_GSI;
+	r.init.port_num = 1;
+	gsi = kvt_qp(test, r.pd, &r.init);
+	expect_found_by(test, 1, rc);
+	expect_found_by(test, 1 << 24 | 1, gsi);
+}
+
+/* The driver is wrong. What is left of the second would still be reported. */
+static void second_qp_of_a_number_is_listed_under_another(struct kunit *test)
+{
+	struct ib_qp *first, *second;
+	struct rig r;
+
+	rig_up_ones(test, &r);
+	first = kvt_qp(test, r.pd, &r.init);
+	second = kvt_qp(test, r.pd, &r.init);
+	expect_found_by(test, 1, first);
+	KUNIT_EXPECT_GT(test, second->res.id, 1 << 24 | 1);
+	expect_found_by(test, second->res.id, second);
+	kvt_qp_put(test, first);
+	expect_none_by(test, r.m, 1);
+	expect_found_by(test, second->res.id, second);
+}
+
+/* Set by a case: made when another QP is destroyed. */
+static struct rig *heir_of;
+static struct ib_qp *heir;
+
+static int destroy_and_make_qp(struct ib_qp *qp, struct ib_udata *udata)
+{
+	if (heir_of) {
+		struct rig *r = heir_of;
+
+		heir_of = NULL;
+		heir = ib_create_qp(r->pd, &r->init);
+	}
+	return 0;
+}
+
+/* Its driver has destroyed the old one, but the core has not yet. */
+static void number_goes_to_a_new_qp_at_once(struct kunit *test)
+{
+	struct ib_qp *qp;
+	struct rig r;
+
+	rig_up_ones(test, &r);
+	r.m->ibdev->ops.destroy_qp = destroy_and_make_qp;
+	qp = kvt_qp(test, r.pd, &r.init);
+	heir_of = &r;
+	kvt_qp_put(test, qp);
+	KUNIT_ASSERT_FALSE(test, IS_ERR(heir));
+	expect_found_by(test, 1, heir);
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(heir));
+	expect_none_by(test, r.m, 1);
+}
+
+/* --- events -------------------------------------------------------------------------- */
+
 /* Events that the event handler of a QP received. */
 struct told {
 	atomic_t count;			/* calls of the handler */
@@ -456,6 +583,10 @@ static struct kunit_case core_objects_qp_cases[] = {
 	KUNIT_CASE(cq_of_another_device_is_refused),
 	KUNIT_CASE(qp_failure_leaves_nothing),
 	KUNIT_CASE(qp_holds_its_srq),
+	KUNIT_CASE(qp_is_found_by_its_number),
+	KUNIT_CASE(qp_for_management_is_found_by_its_port_too),
+	KUNIT_CASE(second_qp_of_a_number_is_listed_under_another),
+	KUNIT_CASE(number_goes_to_a_new_qp_at_once),
 	KUNIT_CASE(what_is_no_event_of_a_qp_is_dropped),
 	KUNIT_CASE(reset_waits_for_the_last_event_of_the_srq),
 	KUNIT_CASE(modify_reaches_the_driver),

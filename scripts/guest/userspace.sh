@@ -29,6 +29,7 @@ resources_are_listed() {
 	retry 400 [ -e /tmp/ready ] || return 1
 	rdma dev show emu0 && rdma link show emu0/1 && rdma resource show emu0 &&
 		rdma resource show qp link emu0/1 | grep "pid $holder comm uverbs_hostile" &&
+		found_by_number &&
 		rdma resource show mr dev emu0 | grep "pid $holder" &&
 		rdma resource show cq dev emu0 | grep "pid $holder" &&
 		rdma resource show pd dev emu0 | grep "pid $holder" &&
@@ -41,6 +42,14 @@ resources_are_listed() {
 	wait $holder
 	[ $shown -eq 0 ] && retry 100 no_more_resources
 } 2>/dev/null
+
+# The last of the process's queue pairs, by the number that the list has.
+found_by_number() {
+	number=$(rdma resource show qp link emu0/1 |
+		sed -n "s/.* lqpn \([0-9]*\) .* pid $holder .*/\1/p" | tail -n 1)
+	[ -n "$number" ] && rdma resource show qp link emu0/1 lqpn "$number" |
+		grep " lqpn $number .* pid $holder "
+}
 
 no_more_resources() {
 	rdma resource show emu0 | cmp -s - /tmp/resources
