@@ -449,9 +449,15 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	}
 }
 
+/* A path of other queue pairs is not used: each datagram has an address handle. */
+static bool qp_is_connected(const struct ib_qp *qp)
+{
+	return qp->qp_type == IB_QPT_RC || qp->qp_type == IB_QPT_UC;
+}
+
 /*
  * Looks up the source GIDs of the paths, and holds them for the duration of the call. Of a path
- * that a process gives, the Ethernet address is looked up, too.
+ * that a process gives for a connection, the Ethernet address is looked up, too.
  */
 static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 		     struct ib_qp_attr *attr, int mask, struct ib_udata *udata,
@@ -470,7 +476,7 @@ static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
 		return ret;
 	}
-	if (udata && (mask & IB_QP_AV))
+	if (udata && (mask & IB_QP_AV) && qp_is_connected(qp))
 		ret = ib_ah_attr_resolve(&attr->ah_attr);
 	if (!ret && (mask & IB_QP_ALT_PATH))
 		ret = ib_ah_attr_fill(call, qp->device, "alt_ah_attr", &attr->alt_ah_attr,
@@ -547,7 +553,7 @@ EXPORT_SYMBOL(ib_modify_qp);
 /**
  * ib_modify_qp_with_udata() - change the attributes and the state of a process's queue pair
  * @qp: the QP
- * @qp_attr: the new values; the Ethernet address of a RoCE path is looked up
+ * @qp_attr: the new values; the Ethernet address of a connection's RoCE path is looked up
  * @qp_attr_mask: &enum ib_qp_attr_mask, which of them to set
  * @udata: the process's request
  *

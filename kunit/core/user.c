@@ -349,6 +349,30 @@ static void failed_look_up_keeps_the_source_of_the_alternate_path(struct kunit *
 	rdma_put_gid_attr(source);
 }
 
+/* Nobody uses it: the driver is asked, and refuses it. */
+static void path_of_a_datagram_qp_is_not_looked_up(struct kunit *test)
+{
+	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 4, IB_POLL_DIRECT);
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr attr = {
+		.qp_state = IB_QPS_INIT,
+		.ah_attr = {
+			.type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .ah_flags = IB_AH_GRH,
+			.grh.dgid.raw = { [10] = 0xff, 0xff, 10, 0, 0, 7 },
+		},
+	};
+	struct ib_udata udata = {};
+	struct ib_qp *qp;
+
+	kvt_qp_init(&init, cq, cq);
+	init.qp_type = IB_QPT_UD;
+	qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			ib_modify_qp_with_udata(qp, &attr, IB_QP_STATE | IB_QP_AV, &udata));
+	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_modify_qp));
+}
+
 /* --- what RDMA netlink asks ------------------------------------------------------------- */
 
 static void devices_are_walked_through(struct kunit *test)
@@ -400,6 +424,7 @@ static struct kunit_case core_user_cases[] = {
 	KUNIT_CASE(qp_of_process_is_listed_with_it),
 	KUNIT_CASE(path_of_process_gets_its_ethernet_address),
 	KUNIT_CASE(failed_look_up_keeps_the_source_of_the_alternate_path),
+	KUNIT_CASE(path_of_a_datagram_qp_is_not_looked_up),
 	KUNIT_CASE(devices_are_walked_through),
 	KUNIT_CASE(clients_are_called_by_name),
 	{}
