@@ -87,16 +87,6 @@ int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 	return 0;
 }
 
-/* The memory of a process's window is freed as soon as this returns. */
-static int emu_own_dealloc_mw(struct ib_mw *ibmw)
-{
-	int err = emu_dealloc_mw(ibmw);
-
-	if (!err && ibmw->uobject)
-		synchronize_rcu_expedited();
-	return err;
-}
-
 static struct ib_mr *emu_own_reg_user_mr(struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
 					 int access, struct ib_udata *udata)
 {
@@ -117,7 +107,6 @@ static const struct ib_device_ops emu_core_ops = {
 	.create_qp = emu_own_create_qp,
 	.create_srq = emu_own_create_srq,
 	.dealloc_fmr = emu_dealloc_fmr,
-	.dealloc_mw = emu_own_dealloc_mw,
 	.dereg_mr = emu_own_dereg_mr,
 	.destroy_cq = emu_core_destroy_cq,
 	.destroy_qp = emu_core_destroy_qp,

@@ -577,16 +577,6 @@ static int emu_mainline_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr
 	return emu_create_srq(ibsrq, init, NULL);
 }
 
-/* The core frees a window as soon as this returns. */
-static int emu_mainline_dealloc_mw(struct ib_mw *ibmw)
-{
-	int err = emu_dealloc_mw(ibmw);
-
-	if (!err)
-		synchronize_rcu_expedited();
-	return err;
-}
-
 /* The caller's memory: that of a process, or of one on whose behalf a kernel consumer acts. */
 static struct ib_mr *emu_mainline_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 					      u64 virt_addr, int access, struct ib_udata *udata)
@@ -639,7 +629,6 @@ static const struct ib_device_ops emu_core_ops = {
 	.create_cq = emu_mainline_create_cq,
 	.create_qp = emu_mainline_create_qp,
 	.create_srq = emu_mainline_create_srq,
-	.dealloc_mw = emu_mainline_dealloc_mw,
 	.dereg_mr = emu_mainline_dereg_mr,
 	.destroy_cq = emu_core_destroy_cq,
 	.destroy_qp = emu_core_destroy_qp,

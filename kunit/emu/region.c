@@ -4,6 +4,7 @@
  * may access what, from when, and until when. Cases for a row of the conformance table
  * start with the name of the row. The second end owns the memory.
  */
+#include <linux/rcupdate.h>
 #include <linux/scatterlist.h>
 
 #include "emu/rig.h"
@@ -249,6 +250,37 @@ static void freeing_a_window_ends_its_binding(struct kunit *test)
 	win_free(test, mw);
 	expect_inv(test, &r->b, r->b.mr->rkey, IB_WC_SUCCESS);
 	expect_write(test, r, WIN_AT, 8, key, IB_WC_REM_ACCESS_ERR);
+}
+
+/* As ib_uverbs does it. Returns whether a grace period passed while the driver freed the window. */
+static bool free_window_of_process(struct kunit *test, struct ib_pd *pd, struct ib_uobject *owner)
+{
+	struct ib_mw *mw = rdma_zalloc_drv_obj(pd->device, ib_mw);
+	struct rcu_gp_oldstate before;
+	bool waited;
+
+	KUNIT_ASSERT_NOT_NULL(test, mw);
+	mw->device = pd->device;
+	mw->pd = pd;
+	mw->type = IB_MW_TYPE_2;
+	mw->uobject = owner;
+	KUNIT_EXPECT_EQ(test, 0, pd->device->ops.alloc_mw(mw, NULL));
+	get_state_synchronize_rcu_full(&before);
+	KUNIT_EXPECT_EQ(test, 0, pd->device->ops.dealloc_mw(mw));
+	waited = poll_state_synchronize_rcu_full(&before);
+	kfree(mw);
+	return waited;
+}
+
+/* One may pass by chance. */
+static void windows_of_a_process_go_without_waiting(struct kunit *test)
+{
+	struct rig *r = rig_bindable(test);
+	int i, waited = 0;
+
+	for (i = 0; i < 64; i++)
+		waited += free_window_of_process(test, r->b.pd, kvt_zalloc(test, 64));
+	KUNIT_EXPECT_LT(test, waited, 32);
 }
 
 static void m2_stale_key_is_refused(struct kunit *test)
@@ -602,6 +634,7 @@ static struct kunit_case emu_region_cases[] = {
 	KUNIT_CASE(type_1_cannot_count_from_0),
 	KUNIT_CASE(send_with_inv_frees_type_2),
 	KUNIT_CASE_PARAM(freeing_a_window_ends_its_binding, mw_type_gen_params),
+	KUNIT_CASE(windows_of_a_process_go_without_waiting),
 	KUNIT_CASE(m2_stale_key_is_refused),
 	KUNIT_CASE(m3_local_inv_of_what_cannot_be),
 	KUNIT_CASE(m4_remote_write_needs_local_write),

@@ -18,30 +18,52 @@
  * Whoever binds by the key of the time has an alias during the first binding only, which no peer
  * was told.
  */
+#include <linux/slab.h>
+
 #include "region.h"
 
 int emu_alloc_mw(struct ib_mw *ibmw, struct ib_udata *udata)
 {
-	struct emu_mw *mw = to_emw(ibmw);
+	struct emu_window *window = kzalloc(sizeof(*window), GFP_KERNEL_ACCOUNT);
 	int err;
 
-	err = emu_region_add(&mw->region, ibmw->pd, EMU_REGION_WINDOW, 0);
-	if (err)
+	if (!window)
+		return -ENOMEM;
+	window->type = ibmw->type;
+	err = emu_region_add(&window->region, ibmw->pd, EMU_REGION_WINDOW, 0);
+	if (err) {
+		kfree(window);
 		return err;
-	ibmw->rkey = mw->region.key;
-	mw->first_key = ibmw->rkey;
+	}
+	ibmw->rkey = window->region.key;
+	window->first_key = ibmw->rkey;
+	to_emw(ibmw)->window = window;
 	return 0;
 }
 
-/* The midlayer frees it after a grace period. */
+/*
+ * Engines may have found the window, but never look at @ibmw, which ib_uverbs frees as soon as this
+ * returns. So nobody waits for a grace period: a process that ends may have many windows.
+ */
 int emu_dealloc_mw(struct ib_mw *ibmw)
 {
-	return emu_region_del(&to_emw(ibmw)->region);
+	struct emu_window *window = to_emw(ibmw)->window;
+	int err;
+
+	err = emu_region_del(&window->region);
+	if (!err)
+		kfree_rcu(window, region.rcu);
+	return err;
+}
+
+static struct emu_window *to_window(const struct emu_region *region)
+{
+	return container_of((struct emu_region *)region, struct emu_window, region);
 }
 
 static enum ib_mw_type emu_window_type(const struct emu_region *window)
 {
-	return container_of(window, struct emu_mw, region)->ibmw.type;
+	return to_window(window)->type;
 }
 
 /*
@@ -128,9 +150,8 @@ static struct emu_region *emu_window_parent(const struct ib_qp *qp, const struct
 /* A process names the window by its present key or its first one, the kernel by a pointer. */
 static bool emu_window_is_named(struct emu_region *window, u32 key, bool by_process)
 {
-	struct emu_mw *mw = container_of(window, struct emu_mw, region);
-
-	return !by_process || READ_ONCE(window->key) == key || READ_ONCE(mw->first_key) == key;
+	return !by_process || READ_ONCE(window->key) == key ||
+	       READ_ONCE(to_window(window)->first_key) == key;
 }
 
 /* Returns the window to bind, or NULL if it cannot be bound in this way at all. Under RCU. */
@@ -170,11 +191,11 @@ static enum emu_outcome emu_window_vacate(struct emu_region *window)
 static u32 emu_window_alias(struct emu_region *window, const struct emu_bind *bind,
 			    bool by_process)
 {
-	struct emu_mw *mw = container_of(window, struct emu_mw, region);
+	struct emu_window *w = to_window(window);
 
-	if (mw->first_key != bind->mw_key)
-		WRITE_ONCE(mw->first_key, 0);
-	return by_process && emu_window_type(window) == IB_MW_TYPE_2 ? mw->first_key : 0;
+	if (w->first_key != bind->mw_key)
+		WRITE_ONCE(w->first_key, 0);
+	return by_process && w->type == IB_MW_TYPE_2 ? w->first_key : 0;
 }
 
 /* Gives the seized window its new binding. */

@@ -146,15 +146,25 @@ struct emu_mr {
 };
 
 /**
+ * struct emu_window - what a window's key names
+ * @region: how it is reached
+ * @type: its type
+ * @first_key: the key that it was made with; 0 once it was bound by a later one
+ */
+struct emu_window {
+	struct emu_region region;
+	enum ib_mw_type type;
+	u32 first_key;
+};
+
+/**
  * struct emu_mw - a memory window
  * @ibmw: what the midlayer sees
- * @region: how it is reached
- * @first_key: the key that it was made with; 0 once it was bound by a later one
+ * @window: what engines see, which is freed a grace period after @ibmw
  */
 struct emu_mw {
 	struct ib_mw ibmw;
-	struct emu_region region;
-	u32 first_key;
+	struct emu_window *window;
 };
 
 static inline struct emu_mr *to_emr(struct ib_mr *ibmr)
