@@ -7,9 +7,10 @@
  * contract checker can report it, and no method of the driver may be called. So the memory
  * is never freed, and each call fails.
  *
- * A caller that has just found that a method exists will call it next. So each method that
- * can be reached from an object or by a caller has a replacement here; only those that the
- * device never had are NULL.
+ * A caller that has just found that a method exists will call it next. So each method has a
+ * replacement here, and only those that the device never had are NULL. Except for
+ * enable_driver and dealloc_driver, which the core alone calls, for a device that is registered or
+ * about to be; this one is neither.
  *
  * While the contract checker is on, the last few devices that were freed stay for a while
  * too, although nothing is left on them: a module that kept only a pointer to the device,
@@ -155,6 +156,73 @@ DEFUNCT_MAKER(struct rdma_hw_stats, alloc_hw_device_stats, struct ib_device *dev
 DEFUNCT_MAKER(struct rdma_hw_stats, alloc_hw_port_stats, struct ib_device *device, u32 port)
 DEFUNCT(get_hw_stats, struct ib_device *device, struct rdma_hw_stats *stats, u32 port, int index)
 DEFUNCT(modify_hw_stat, struct ib_device *device, u32 port, unsigned int index, bool enable)
+/* What only processes, or the kernel's own ULPs, call. */
+DEFUNCT(alloc_ucontext, struct ib_ucontext *context, struct ib_udata *udata)
+DEFUNCT_VOID(dealloc_ucontext, struct ib_ucontext *context)
+DEFUNCT(mmap, struct ib_ucontext *context, struct vm_area_struct *vma)
+DEFUNCT_VOID(mmap_free, struct rdma_user_mmap_entry *entry)
+DEFUNCT_VOID(disassociate_ucontext, struct ib_ucontext *ibcontext)
+DEFUNCT(query_ucontext, struct ib_ucontext *context, struct uverbs_attr_bundle *attrs)
+DEFUNCT(create_user_ah, struct ib_ah *ah, struct rdma_ah_init_attr *attr,
+	struct ib_udata *udata)
+DEFUNCT_MAKER(struct ib_mr, rereg_user_mr, struct ib_mr *mr, int flags, u64 start, u64 length,
+	u64 virt_addr, int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata)
+DEFUNCT(advise_mr, struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
+	struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs)
+DEFUNCT(alloc_xrcd, struct ib_xrcd *xrcd, struct ib_udata *udata)
+DEFUNCT(dealloc_xrcd, struct ib_xrcd *xrcd, struct ib_udata *udata)
+DEFUNCT_MAKER(struct ib_flow, create_flow, struct ib_qp *qp, struct ib_flow_attr *flow_attr,
+	struct ib_udata *udata)
+DEFUNCT(destroy_flow, struct ib_flow *flow_id)
+DEFUNCT(destroy_flow_action, struct ib_flow_action *action)
+DEFUNCT_MAKER(struct ib_wq, create_wq, struct ib_pd *pd, struct ib_wq_init_attr *init_attr,
+	struct ib_udata *udata)
+DEFUNCT(destroy_wq, struct ib_wq *wq, struct ib_udata *udata)
+DEFUNCT(modify_wq, struct ib_wq *wq, struct ib_wq_attr *attr, u32 wq_attr_mask,
+	struct ib_udata *udata)
+DEFUNCT(create_rwq_ind_table, struct ib_rwq_ind_table *ib_rwq_ind_table,
+	struct ib_rwq_ind_table_init_attr *init_attr, struct ib_udata *udata)
+DEFUNCT(destroy_rwq_ind_table, struct ib_rwq_ind_table *wq_ind_table)
+DEFUNCT_MAKER(struct ib_dm, alloc_dm, struct ib_device *device, struct ib_ucontext *context,
+	struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs)
+DEFUNCT(dealloc_dm, struct ib_dm *dm, struct uverbs_attr_bundle *attrs)
+DEFUNCT_MAKER(struct ib_mr, reg_dm_mr, struct ib_pd *pd, struct ib_dm *dm,
+	struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
+DEFUNCT(create_counters, struct ib_counters *counters, struct uverbs_attr_bundle *attrs)
+DEFUNCT(destroy_counters, struct ib_counters *counters)
+DEFUNCT(read_counters, struct ib_counters *counters,
+	struct ib_counters_read_attr *counters_read_attr, struct uverbs_attr_bundle *attrs)
+DEFUNCT(fill_res_mr_entry, struct sk_buff *msg, struct ib_mr *ibmr)
+DEFUNCT(fill_res_mr_entry_raw, struct sk_buff *msg, struct ib_mr *ibmr)
+DEFUNCT(fill_res_cq_entry, struct sk_buff *msg, struct ib_cq *ibcq)
+DEFUNCT(fill_res_cq_entry_raw, struct sk_buff *msg, struct ib_cq *ibcq)
+DEFUNCT(fill_res_qp_entry, struct sk_buff *msg, struct ib_qp *ibqp)
+DEFUNCT(fill_res_qp_entry_raw, struct sk_buff *msg, struct ib_qp *ibqp)
+DEFUNCT(fill_res_cm_id_entry, struct sk_buff *msg, struct rdma_cm_id *id)
+DEFUNCT(fill_res_srq_entry, struct sk_buff *msg, struct ib_srq *ib_srq)
+DEFUNCT(fill_res_srq_entry_raw, struct sk_buff *msg, struct ib_srq *ib_srq)
+DEFUNCT(fill_stat_mr_entry, struct sk_buff *msg, struct ib_mr *ibmr)
+DEFUNCT_VOID(iw_add_ref, struct ib_qp *qp)
+DEFUNCT_VOID(iw_rem_ref, struct ib_qp *qp)
+DEFUNCT(iw_connect, struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param)
+DEFUNCT(iw_accept, struct iw_cm_id *cm_id, struct iw_cm_conn_param *conn_param)
+DEFUNCT(iw_reject, struct iw_cm_id *cm_id, const void *pdata, u8 pdata_len)
+DEFUNCT(iw_create_listen, struct iw_cm_id *cm_id, int backlog)
+DEFUNCT(iw_destroy_listen, struct iw_cm_id *cm_id)
+
+/* Its result is a bit mask, of which this is that of a failure. */
+static int defunct_process_mad(struct ib_device *device, int flags, u32 port,
+			       const struct ib_wc *in_wc, const struct ib_grh *in_grh,
+			       const struct ib_mad *in, struct ib_mad *out, size_t *out_size,
+			       u16 *out_pkey_index)
+{
+	return 0;
+}
+
+static struct ib_qp *defunct_iw_get_qp(struct ib_device *device, int qpn)
+{
+	return NULL;
+}
 
 static void defunct_get_dev_fw_str(struct ib_device *device, char *str)
 {
@@ -259,6 +327,50 @@ static const struct ib_device_ops defunct_ops = {
 	.get_hw_stats = defunct_get_hw_stats,
 	.modify_hw_stat = defunct_modify_hw_stat,
 	.get_numa_node = defunct_get_numa_node,
+	.process_mad = defunct_process_mad,
+	.alloc_ucontext = defunct_alloc_ucontext,
+	.dealloc_ucontext = defunct_dealloc_ucontext,
+	.mmap = defunct_mmap,
+	.mmap_free = defunct_mmap_free,
+	.disassociate_ucontext = defunct_disassociate_ucontext,
+	.query_ucontext = defunct_query_ucontext,
+	.create_user_ah = defunct_create_user_ah,
+	.rereg_user_mr = defunct_rereg_user_mr,
+	.advise_mr = defunct_advise_mr,
+	.alloc_xrcd = defunct_alloc_xrcd,
+	.dealloc_xrcd = defunct_dealloc_xrcd,
+	.create_flow = defunct_create_flow,
+	.destroy_flow = defunct_destroy_flow,
+	.destroy_flow_action = defunct_destroy_flow_action,
+	.create_wq = defunct_create_wq,
+	.destroy_wq = defunct_destroy_wq,
+	.modify_wq = defunct_modify_wq,
+	.create_rwq_ind_table = defunct_create_rwq_ind_table,
+	.destroy_rwq_ind_table = defunct_destroy_rwq_ind_table,
+	.alloc_dm = defunct_alloc_dm,
+	.dealloc_dm = defunct_dealloc_dm,
+	.reg_dm_mr = defunct_reg_dm_mr,
+	.create_counters = defunct_create_counters,
+	.destroy_counters = defunct_destroy_counters,
+	.read_counters = defunct_read_counters,
+	.fill_res_mr_entry = defunct_fill_res_mr_entry,
+	.fill_res_mr_entry_raw = defunct_fill_res_mr_entry_raw,
+	.fill_res_cq_entry = defunct_fill_res_cq_entry,
+	.fill_res_cq_entry_raw = defunct_fill_res_cq_entry_raw,
+	.fill_res_qp_entry = defunct_fill_res_qp_entry,
+	.fill_res_qp_entry_raw = defunct_fill_res_qp_entry_raw,
+	.fill_res_cm_id_entry = defunct_fill_res_cm_id_entry,
+	.fill_res_srq_entry = defunct_fill_res_srq_entry,
+	.fill_res_srq_entry_raw = defunct_fill_res_srq_entry_raw,
+	.fill_stat_mr_entry = defunct_fill_stat_mr_entry,
+	.iw_add_ref = defunct_iw_add_ref,
+	.iw_rem_ref = defunct_iw_rem_ref,
+	.iw_get_qp = defunct_iw_get_qp,
+	.iw_connect = defunct_iw_connect,
+	.iw_accept = defunct_iw_accept,
+	.iw_reject = defunct_iw_reject,
+	.iw_create_listen = defunct_iw_create_listen,
+	.iw_destroy_listen = defunct_iw_destroy_listen,
 };
 
 static void replace_methods(struct ib_device *dev)
