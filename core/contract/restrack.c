@@ -30,6 +30,8 @@
 #include "registry.h"
 #include "trace.h"
 
+IB_CHECK_RESTRACK_LAYOUT(next);
+
 /* Numbers stay readable: they restart only after this many objects. */
 #define RESTRACK_LIMIT	XA_LIMIT(1, INT_MAX)
 

@@ -17,7 +17,7 @@ struct task_struct;
  * @next: where the search for a free number starts
  *
  * The kernel's RDMA netlink, which scripts/ulps builds, has this structure, too, with the same
- * members.
+ * members: IB_CHECK_RESTRACK_LAYOUT().
  */
 struct rdma_restrack_root {
 	struct xarray xa;

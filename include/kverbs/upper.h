@@ -15,6 +15,25 @@
 struct attribute_group;
 struct task_struct;
 
+/*
+ * The kernel's RDMA netlink walks the core's lists of objects. Both have a definition of struct
+ * rdma_restrack_root, which they compare with this one.
+ */
+struct ib_restrack_layout {
+	struct xarray xa;
+	u32 next;
+};
+
+#define IB_SAME_AS_IN_LAYOUT(member, in_root)						\
+	(offsetof(struct ib_restrack_layout, member) ==				\
+	 offsetof(struct rdma_restrack_root, in_root) &&				\
+	 __same_type(((struct ib_restrack_layout *)NULL)->member,			\
+		     ((struct rdma_restrack_root *)NULL)->in_root))
+#define IB_CHECK_RESTRACK_LAYOUT(next_id)						\
+	static_assert(sizeof(struct ib_restrack_layout) ==				\
+		      sizeof(struct rdma_restrack_root) &&				\
+		      IB_SAME_AS_IN_LAYOUT(xa, xa) && IB_SAME_AS_IN_LAYOUT(next, next_id))
+
 void ib_track_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type);
 void ib_track_set_maker(struct rdma_restrack_entry *res, const char *caller, unsigned long site);
 void ib_track_set_user(struct rdma_restrack_entry *res, struct task_struct *task,

@@ -12,6 +12,9 @@
 
 #include "cma_priv.h"
 #include "core_priv.h"
+#include "restrack.h"
+
+IB_CHECK_RESTRACK_LAYOUT(next_id);
 
 /**
  * roce_gid_type_mask_support() - the GID types that a port supports
