@@ -26,11 +26,11 @@
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/wait_bit.h>
+#include <kverbs/upper.h>
 
 #include "../contract/contract.h"
 #include "../contract/refs.h"
 #include "../contract/registry.h"
-#include "../port/port.h"
 #include "../view/view.h"
 #include "ca.h"
 

@@ -21,6 +21,7 @@
 #include <linux/notifier.h>
 #include <linux/rtnetlink.h>
 #include <linux/slab.h>
+#include <kverbs/upper.h>
 #include <rdma/ib_mad.h>
 
 #include "../contract/contract.h"

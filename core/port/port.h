@@ -19,8 +19,6 @@ void ib_port_default_method(struct ib_device *dev);
 void ib_port_put_netdevs(struct ib_device *dev);
 bool ib_netdev_has_port(const struct net_device *ndev);
 void ib_ports_forget_netdev(struct net_device *ndev);
-void ib_register_port_notifier(struct ib_device *dev, struct notifier_block *nb);
-void ib_unregister_port_notifier(struct ib_device *dev, struct notifier_block *nb);
 void ib_ports_changed(struct ib_device *dev);
 
 /* cache.c */

@@ -4,8 +4,8 @@
  * from the core, besides the kernel verbs, when "make ulps" builds them to run on it: see
  * Documentation/ulps.rst.
  *
- * Only the modules in ulp/stock/ call these functions, which are exported in the symbol namespace
- * KVERBS_INTERNAL. ULPs and drivers use <rdma/ib_verbs.h>.
+ * Only the modules in ulp/stock/, and those of the midlayer, call these functions, which are
+ * exported in the symbol namespace KVERBS_INTERNAL. ULPs and drivers use <rdma/ib_verbs.h>.
  */
 #ifndef KVERBS_UPPER_H
 #define KVERBS_UPPER_H
@@ -13,6 +13,7 @@
 #include <rdma/ib_verbs.h>
 
 struct attribute_group;
+struct notifier_block;
 struct task_struct;
 
 /*
@@ -58,6 +59,9 @@ int ib_call_client(struct ib_device *dev, const char *name,
 		   int (*call)(struct ib_client *client, struct ib_device *dev,
 			       void *client_data, void *arg),
 		   void *arg);
+
+void ib_register_port_notifier(struct ib_device *dev, struct notifier_block *nb);
+void ib_unregister_port_notifier(struct ib_device *dev, struct notifier_block *nb);
 
 struct rdma_hw_stats *ib_port_stats(struct ib_device *dev, u32 port);
 int ib_port_add_groups(struct ib_device *dev, u32 port, const struct attribute_group **groups);

@@ -2,8 +2,9 @@
 /*
  * rdmalink add <device> <type> <netdev>: makes an RDMA device on a network device
  * rdmalink delete <device>: removes it
+ * rdmalink monitor: prints what the kernel tells of devices, until it is killed
  *
- * As "rdma link add <device> type <type> netdev <netdev>" and "rdma link delete" do.
+ * As "rdma link add <device> type <type> netdev <netdev>", "rdma link delete" and "rdma monitor" do.
  * Exit status: 0, or 1 after printing the kernel's answer.
  */
 #include <stdio.h>
@@ -14,6 +15,11 @@
 
 #include <linux/netlink.h>
 #include <rdma/rdma_netlink.h>
+
+/* Of 6.12; Debian's headers are older. */
+#define GROUP_NOTIFY	4
+#define ATTR_EVENT_TYPE	102
+#define EVENTS		4
 
 static struct {
 	struct nlmsghdr head;
@@ -134,14 +140,49 @@ static unsigned int index_of(int fd, const char *device)
 	}
 }
 
+/* <event> <device> [<network device>] */
+static void print_event(const struct nlmsghdr *message)
+{
+	static const char *const events[EVENTS] = { "register", "unregister", "attach", "detach" };
+	const unsigned char *event = attr_of(message, ATTR_EVENT_TYPE);
+	const char *device = attr_of(message, RDMA_NLDEV_ATTR_DEV_NAME);
+	const char *netdev = attr_of(message, RDMA_NLDEV_ATTR_NDEV_NAME);
+
+	if (!event || *event >= EVENTS)
+		return;
+	printf("%s %s%s%s\n", events[*event], device ? device : "?", netdev ? " " : "",
+	       netdev ? netdev : "");
+}
+
+static void monitor(int fd)
+{
+	const struct sockaddr_nl addr = {
+		.nl_family = AF_NETLINK, .nl_groups = 1 << (GROUP_NOTIFY - 1),
+	};
+
+	/* One without an address would be taken for the sender. */
+	if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		perror("rdmalink: bind");
+		exit(1);
+	}
+	puts("listening");
+	for (;;) {
+		fflush(stdout);
+		receive(fd);
+		print_event(&answer.head);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int index;
 	int fd;
 
-	if (!(argc == 5 && !strcmp(argv[1], "add")) && !(argc == 3 && !strcmp(argv[1], "delete"))) {
+	if (!(argc == 5 && !strcmp(argv[1], "add")) && !(argc == 3 && !strcmp(argv[1], "delete")) &&
+	    !(argc == 2 && !strcmp(argv[1], "monitor"))) {
 		fprintf(stderr, "usage: rdmalink add <device> <type> <netdev>\n"
-			"       rdmalink delete <device>\n");
+			"       rdmalink delete <device>\n"
+			"       rdmalink monitor\n");
 		return 1;
 	}
 	fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_RDMA);
@@ -149,6 +190,8 @@ int main(int argc, char **argv)
 		perror("rdmalink: socket");
 		return 1;
 	}
+	if (argc == 2)
+		monitor(fd);
 	if (argc == 5) {
 		begin(RDMA_NLDEV_CMD_NEWLINK, NLM_F_ACK);
 		add_string(RDMA_NLDEV_ATTR_DEV_NAME, argv[2]);

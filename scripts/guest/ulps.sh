@@ -66,6 +66,26 @@ server_goes() {
 		load kverbs_echo_server && echoes_there 10.0.0.1
 }
 
+# told <event> <device> [<network device>]: a listener of RDMA netlink has been.
+told() {
+	grep -qx "$*" /tmp/told
+}
+
+# What "rdma monitor" would show of a device that comes, loses its network device and goes.
+listener_is_told() {
+	rdmalink monitor >/tmp/told &
+	listener=$!
+	retry 100 told listening && ip link add end7 type veth && add_device emu7 end7 &&
+		retry 100 told register emu7 && retry 100 told attach emu7 end7 &&
+		ip link del end7 && retry 100 told detach emu7 &&
+		! told unregister emu7 && echo 0 >$CONFIG/emu7/enable && rmdir $CONFIG/emu7 &&
+		retry 100 told unregister emu7
+	heard=$?
+	[ $heard -eq 0 ] || cat /tmp/told
+	kill $listener
+	return $heard
+}
+
 # Nobody listens there: the other host says so.
 refused() {
 	! insmod /modules/kverbs_echo_client.ko to="$1" 2>/dev/null &&
@@ -104,6 +124,7 @@ check "connection managers' IDs are listed" ids_are_listed
 check "the server goes under traffic, and comes back" server_goes
 check "a device goes under traffic, and comes back" device_goes
 check "a network device moves to another host, and back" netdev_moves
+check "who listens by RDMA netlink is told of devices" listener_is_told
 unload kverbs_echo_server
 ! has_disk || check "a disk over RDMA, with regions" disk_with_regions
 there insmod /modules/kverbs_echo_server.ko || fail "no server on emu1"

@@ -245,7 +245,8 @@ ulps_programs() {
 ulps_uml() {
 	local modules append=dma_debug=off what="the connection manager, NVMe, SMC-R and hostile MADs"
 	local mads=20000
-	local scripts=(ulps ulps_smc ulps_disks ulps_mad) files=(--file "$KV_SCRIPTS/guest/smc_check.c") name
+	local scripts=(ulps ulps_smc ulps_disks ulps_mad) name
+	local files=(--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rdmalink.c")
 	need_build uml
 	# Not siw, which needs modules of the kernel that the others do not.
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules uml cm uverbs nvme smc echo)"

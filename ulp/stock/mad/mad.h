@@ -9,4 +9,8 @@
 int rdma_cgroup_init(void);
 void rdma_cgroup_exit(void);
 
+/* monitor.c */
+int monitor_init(void);
+void monitor_exit(void);
+
 #endif

@@ -88,12 +88,17 @@ static int __init kverbs_mad_init(void)
 	ret = register_pernet_device(&netlink_ops);
 	if (ret)
 		goto err_cgroup;
+	ret = monitor_init();
+	if (ret)
+		goto err_pernet;
 	rdma_nl_register(RDMA_NL_LS, sa_calls);
 	nldev_init();
 	ib_set_rw_ops(&rw_ops);
 	ib_set_addr_ops(&addr_ops);
 	return 0;
 
+err_pernet:
+	unregister_pernet_device(&netlink_ops);
 err_cgroup:
 	rdma_cgroup_exit();
 err_sa:
@@ -113,6 +118,7 @@ static void __exit kverbs_mad_exit(void)
 	ib_set_rw_ops(NULL);
 	nldev_exit();
 	rdma_nl_unregister(RDMA_NL_LS);
+	monitor_exit();
 	unregister_pernet_device(&netlink_ops);
 	rdma_cgroup_exit();
 	ib_sa_cleanup();

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Tells "rdma monitor", by RDMA netlink, which devices come and go, and which network devices
+ * their ports get and lose. In the kernel, ib_core does so itself.
+ *
+ * A change of a network device is noticed some time after it was made: of several in a row, only
+ * the last may be told. Listeners are told of network devices in the namespace of the RDMA device.
+ *
+ * Lock protocol: watched.lock, a mutex, guards what has been told of a device; under it, a message
+ * is sent, for which nothing of a device is waited for. The core's port notifiers run in parallel.
+ */
+#include <linux/netdevice.h>
+#include <linux/notifier.h>
+#include <linux/slab.h>
+#include <kverbs/upper.h>
+#include <rdma/ib_client.h>
+#include <rdma/rdma_netlink.h>
+
+#include "mad.h"
+
+/**
+ * struct told_netdev - a network device that listeners know of
+ * @netdev: to compare only; %NULL for none
+ * @ifindex: another one may be at the same address later
+ */
+struct told_netdev {
+	const struct net_device *netdev;
+	int ifindex;
+};
+
+/**
+ * struct watched - a device, of which listeners are told
+ * @dev: the device
+ * @nb: called when its ports may have changed
+ * @lock: see the head of this file
+ * @told: for each port, from 1 on
+ */
+struct watched {
+	struct ib_device *dev;
+	struct notifier_block nb;
+	struct mutex lock;
+	struct told_netdev told[];
+};
+
+/* Set before the module leaves the devices, which stay. */
+static bool leaving;
+
+/* An error is in the log, and devices come and go all the same. */
+static void tell(struct watched *w, u32 port, enum rdma_nl_notify_event_type what)
+{
+	rdma_nl_notify_event(w->dev, port, what);
+}
+
+static struct told_netdev netdev_of(struct ib_device *dev, u32 port)
+{
+	struct net_device *netdev = ib_device_get_netdev(dev, port);
+	struct told_netdev is = {};
+
+	if (netdev && net_eq(dev_net(netdev), read_pnet(&dev->coredev.rdma_net)))
+		is = (struct told_netdev){ .netdev = netdev, .ifindex = netdev->ifindex };
+	dev_put(netdev);
+	return is;
+}
+
+static void look_at(struct watched *w, u32 port)
+{
+	struct told_netdev is = netdev_of(w->dev, port), *told = &w->told[port];
+
+	lockdep_assert_held(&w->lock);
+	if (is.netdev == told->netdev && is.ifindex == told->ifindex)
+		return;
+	*told = is;
+	tell(w, port, is.netdev ? RDMA_NETDEV_ATTACH_EVENT : RDMA_NETDEV_DETACH_EVENT);
+}
+
+static void look_at_all(struct watched *w)
+{
+	u32 port;
+
+	mutex_lock(&w->lock);
+	rdma_for_each_port(w->dev, port)
+		look_at(w, port);
+	mutex_unlock(&w->lock);
+}
+
+static int ports_changed(struct notifier_block *nb, unsigned long unused, void *data)
+{
+	look_at_all(container_of(nb, struct watched, nb));
+	return NOTIFY_OK;
+}
+
+static int monitor_add(struct ib_device *dev);
+static void monitor_remove(struct ib_device *dev, void *client_data);
+
+static struct ib_client monitor_client = {
+	.name = "kverbs_monitor",
+	.add = monitor_add,
+	.remove = monitor_remove,
+};
+
+static int monitor_add(struct ib_device *dev)
+{
+	struct watched *w = kzalloc(struct_size(w, told, dev->phys_port_cnt + 1), GFP_KERNEL);
+
+	if (!w)
+		return -ENOMEM;
+	w->dev = dev;
+	mutex_init(&w->lock);
+	w->nb.notifier_call = ports_changed;
+	ib_set_client_data(dev, &monitor_client, w);
+	tell(w, 0, RDMA_REGISTER_EVENT);
+	/* First this, so that no change is missed. */
+	ib_register_port_notifier(dev, &w->nb);
+	look_at_all(w);
+	return 0;
+}
+
+static void monitor_remove(struct ib_device *dev, void *client_data)
+{
+	struct watched *w = client_data;
+
+	/* Waits for calls of it. */
+	ib_unregister_port_notifier(dev, &w->nb);
+	if (!READ_ONCE(leaving))
+		tell(w, 0, RDMA_UNREGISTER_EVENT);
+	kfree(w);
+}
+
+/* Once RDMA netlink is there. Returns 0 or an errno. */
+int monitor_init(void)
+{
+	return ib_register_client(&monitor_client);
+}
+
+void monitor_exit(void)
+{
+	WRITE_ONCE(leaving, true);
+	ib_unregister_client(&monitor_client);
+}
