@@ -51,8 +51,8 @@ build_uml_ulps() {
 	touch "$kept/.complete"
 }
 
-# headers_of <version> <directory>: what scripts/ulps reads of a kernel before it refuses one. All
-# options are set.
+# headers_of <version> <directory> [<option>]: what scripts/ulps reads of a kernel before it refuses
+# one. All options that are needed are set, and this one.
 headers_of() {
 	local dir=$2/include/generated
 	mkdir -p "$dir/uapi/linux" "$2/include/config"
@@ -63,13 +63,13 @@ headers_of() {
 		print "#define LINUX_VERSION_PATCHLEVEL " part[2]
 		print "#define LINUX_VERSION_SUBLEVEL " part[3]
 	}' >"$dir/uapi/linux/version.h"
-	printf 'CONFIG_%s=y\n' INFINIBAND INFINIBAND_ADDR_TRANS SMC >"$2/include/config/auto.conf"
+	printf 'CONFIG_%s=y\n' INFINIBAND INFINIBAND_ADDR_TRANS SMC "${@:3}" >"$2/include/config/auto.conf"
 }
 
-# refused <version> <what the line has>: one line, exit status 2.
+# refused <version> <what the line has> [<option>]: one line, exit status 2.
 refused() {
 	local status=0 said
-	headers_of "$1" "$work/headers-$1"
+	headers_of "$1" "$work/headers-$1" "${@:3}"
 	said=$("$KV_SCRIPTS/ulps" --kdir "$work/headers-$1" cm 2>&1) || status=$?
 	[ $status -eq 2 ] && [ "$(wc -l <<<"$said")" -eq 1 ] && grep -q -- "$2" <<<"$said" ||
 		echo "$1: exit status $status, not 2, or other than a line with '$2': $said"
@@ -83,6 +83,7 @@ ulps_of_another_version() {
 	{
 		refused 6.6.1 "6.12 and 6.1 only"
 		refused 6.1.1 "linux-source-6.1 has the sources of"
+		refused 6.12.1 "is built with CONFIG_SECURITY_INFINIBAND" SECURITY_INFINIBAND
 		refused 6.12.1 "linux-source-6.12 has the sources of"
 	} >"$work/ulps-refused.out"
 	check_empty "ULPs of another kernel version are refused" "$work/ulps-refused.out"
