@@ -17,9 +17,10 @@
 /* Devices are visible in all network namespaces. */
 bool ib_devices_shared_netns = true;
 
+/* @enable: they shall be visible in all, as they are; else each in one only. */
 int rdma_compatdev_set(u8 enable)
 {
-	return -EOPNOTSUPP;
+	return enable ? 0 : -EOPNOTSUPP;
 }
 
 /* Drops the caller's reference on the device, as the netlink code expects. */
@@ -157,7 +158,21 @@ int rdma_counter_get_mode(struct ib_device *dev, u32 port, enum rdma_nl_counter_
 	return 0;
 }
 
-/* Switches an optional counter on or off. */
+static int switch_counter(struct ib_device *dev, u32 port, struct rdma_hw_stats *stats,
+			  unsigned int index, bool enable)
+{
+	int ret;
+
+	lockdep_assert_held(&stats->lock);
+	if (enable != test_bit(index, stats->is_disabled))
+		return 0;
+	ret = dev->ops.modify_hw_stat(dev, port, index, enable);
+	if (!ret)
+		assign_bit(index, stats->is_disabled, !enable);
+	return ret;
+}
+
+/* Switches an optional counter on or off; the driver is asked only if that changes it. */
 int rdma_counter_modify(struct ib_device *dev, u32 port, unsigned int index, bool enable)
 {
 	struct rdma_hw_stats *stats = ib_port_stats(dev, port);
@@ -165,12 +180,11 @@ int rdma_counter_modify(struct ib_device *dev, u32 port, unsigned int index, boo
 
 	if (!dev->ops.modify_hw_stat)
 		return -EOPNOTSUPP;
-	if (!stats || index >= stats->num_counters)
+	if (!stats || index >= stats->num_counters ||
+	    !(stats->descs[index].flags & IB_STAT_FLAG_OPTIONAL))
 		return -EINVAL;
 	mutex_lock(&stats->lock);
-	ret = dev->ops.modify_hw_stat(dev, port, index, enable);
-	if (!ret)
-		assign_bit(index, stats->is_disabled, !enable);
+	ret = switch_counter(dev, port, stats, index, enable);
 	mutex_unlock(&stats->lock);
 	return ret;
 }
