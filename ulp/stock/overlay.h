@@ -18,7 +18,7 @@ struct workqueue_struct;
 extern struct workqueue_struct *ib_wq;
 
 #ifndef HAVE_DST_RTABLE
-#define dst_rtable(dst) container_of(dst, struct rtable, dst)
+#define dst_rtable(entry) container_of(entry, struct rtable, dst)
 #endif
 
 #ifndef HAVE_FD_FILE
