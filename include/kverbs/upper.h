@@ -51,8 +51,6 @@ struct ib_qp *ib_create_qp_user(struct ib_device *dev, struct ib_pd *pd,
 				struct ib_uqp_object *uobj, const char *caller);
 int ib_modify_qp_with_udata(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 			    struct ib_udata *udata);
-struct ib_ah *rdma_create_user_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
-				  struct ib_udata *udata);
 
 struct ib_device *ib_device_get_next(u32 *index);
 int ib_call_client(struct ib_device *dev, const char *name,

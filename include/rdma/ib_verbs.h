@@ -284,6 +284,8 @@ static inline void ib_dealloc_pd(struct ib_pd *pd)
 
 struct ib_ah *rdma_create_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 			     u32 flags);
+struct ib_ah *rdma_create_user_ah(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
+				  struct ib_udata *udata);
 int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 int rdma_query_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr);
 int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata);
