@@ -160,7 +160,7 @@ static void modify_qp_names_the_wrong_attribute(struct kunit *test)
 	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, c->bit), c->text);
 	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, CHECKED), c->text);
 	KUNIT_EXPECT_STREQ(test, "kverbs_kunit", r.said->client);
-	KUNIT_EXPECT_STREQ(test, "qp 1: ", r.said->object);
+	KUNIT_EXPECT_STREQ(test, "qp 257: ", r.said->object);
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(r.m, MOCK_modify_qp));
 }
 
@@ -191,8 +191,8 @@ static void unknown_bits_of_the_mask_are_named(struct kunit *test)
 /* A PSN that is too long is not refused. One that is not given is neither named nor changed. */
 static void a_psn_that_is_trimmed_is_named(struct kunit *test)
 {
-	struct kvt_console *rq = kvt_console_watch(test, "qp 1: rq_psn 0x1000005 exceeds 24 bits");
-	struct kvt_console *sq = kvt_console_watch(test, "qp 1: sq_psn 0x2000006 exceeds 24 bits");
+	struct kvt_console *rq = kvt_console_watch(test, "qp 257: rq_psn 0x1000005 exceeds 24 bits");
+	struct kvt_console *sq = kvt_console_watch(test, "qp 257: sq_psn 0x2000006 exceeds 24 bits");
 	struct ib_qp_attr attr = legal;
 	struct rig r;
 
@@ -612,7 +612,7 @@ static void post_says_why_it_is_refused(struct kunit *test)
 	mock_fail(r.m, MOCK_post_recv, -EINVAL);
 	expect_said(test, r.said, ib_post_send(r.qp, &send, NULL),
 		    "post_send: wr_id 0x7: refused by the driver (opcode 0, send_flags 0x2, num_sge 0)");
-	KUNIT_EXPECT_STREQ(test, "qp 1: ", r.said->object);
+	KUNIT_EXPECT_STREQ(test, "qp 257: ", r.said->object);
 	expect_said(test, r.said, ib_post_recv(r.qp, &recv, NULL),
 		    "post_recv: wr_id 0x8: refused by the driver (num_sge 1)");
 	mock_fail(r.m, MOCK_post_send, -ENOMEM);
@@ -635,7 +635,7 @@ static void storm(struct kunit *test, struct rig *r)
 static void a_line_in_the_log_names_client_and_device(struct kunit *test)
 {
 	struct kvt_console *line = kvt_console_watch(test,
-		"kvtm_a: kverbs_kunit: qp 1: RESET to RESET: timeout 32 > 31");
+		"kvtm_a: kverbs_kunit: qp 257: RESET to RESET: timeout 32 > 31");
 	struct kvt_console *any = kvt_console_watch(test, "timeout 32 > 31");
 	struct rig r;
 

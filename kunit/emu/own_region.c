@@ -242,7 +242,6 @@ static void pages_that_do_not_follow_take_a_cursor(struct kunit *test)
 	}
 }
 
-/* The last byte of an element counts, whether the message reaches it or not. */
 static void wrong_use_of_a_remembered_region(struct kunit *test)
 {
 	const struct side *side = test->param_value;
@@ -260,10 +259,8 @@ static void wrong_use_of_a_remembered_region(struct kunit *test)
 			sge->addr -= 1;
 		else if (i == 2)
 			sge->lkey ^= 1;
-		else if (side->into)
-			sge->length = m.r->b.size + 1;
 		else
-			sge->lkey = m.r->b.mr->lkey + 0x100;
+			sge->lkey += 0x100;
 		message_expect_refused(test, &m, side);
 	}
 }
