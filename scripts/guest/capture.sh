@@ -13,13 +13,19 @@ CONFIG=/sys/kernel/config/kverbs_emu
 HOST=127.0.0.1
 DEV=emu0
 
+# begin_capture <arguments>: returns when it captures. What an earlier one said is not to be seen.
+begin_capture() {
+	: >/tmp/said
+	kverbs capture "$@" 2>/tmp/said &
+	capture=$!
+	retry 400 grep -q capturing /tmp/said
+}
+
 # captured <file> <what the command must say in the end> <command>
 captured() {
 	file=/share/$1.pcapng said=$2
 	shift 2
-	kverbs capture emu0 -w "$file" --snaplen 8192 2>/tmp/said &
-	capture=$!
-	retry 400 grep -q capturing /tmp/said && "$@"
+	begin_capture emu0 -w "$file" --snaplen 8192 && "$@"
 	ended=$?
 	kill -INT $capture
 	wait $capture && [ $ended -eq 0 ] && grep -qx "$said" /tmp/said && return
@@ -29,10 +35,8 @@ captured() {
 
 # Ends by itself, and with what it was asked for.
 ends_by_count() {
-	kverbs capture emu0 -w - --snaplen 0 --count 7 >/share/count.pcapng 2>/tmp/said &
-	capture=$!
-	retry 400 grep -q capturing /tmp/said && both_ends ibv_rc_pingpong -n 20 -s 8 &&
-		wait $capture && grep -qx "7 messages, 14 frames, 0 messages lost" /tmp/said
+	begin_capture emu0 -w - --snaplen 0 --count 7 >/share/count.pcapng &&
+		both_ends ibv_rc_pingpong -n 20 -s 8 && wait $capture && grep -qx "7 messages, 14 frames, 0 messages lost" /tmp/said
 }
 
 is_stopped() {
@@ -42,10 +46,8 @@ is_stopped() {
 # The device goes before its messages are read: the capture still has all of them, and ends.
 device_goes() {
 	mkdir $CONFIG/emu1 && echo 1 >$CONFIG/emu1/enable || return 1
-	kverbs capture emu1 -w /share/gone.pcapng 2>/tmp/said &
-	capture=$!
 	DEV=emu1
-	retry 400 grep -q capturing /tmp/said && kill -STOP $capture &&
+	begin_capture emu1 -w /share/gone.pcapng && kill -STOP $capture &&
 		retry 400 is_stopped $capture && both_ends ibv_rc_pingpong -n 20 -s 8 &&
 		echo 0 >$CONFIG/emu1/enable && [ ! -e /sys/class/infiniband/emu1 ]
 	gone=$?
@@ -79,8 +81,7 @@ ends_under_traffic() {
 	retry 400 listening || return 1
 	"$@" $HOST >/dev/null 2>&1 &
 	client=$!
-	kverbs capture emu0 -w /tmp/busy.pcapng --snaplen 65536 2>/tmp/said &
-	capture=$!
+	begin_capture emu0 -w /tmp/busy.pcapng --snaplen 65536
 	retry 400 has_much && falls_behind $capture
 	busy=$?
 	kill -INT $capture
@@ -94,9 +95,7 @@ ends_under_traffic() {
 }
 
 only_one_captures() {
-	kverbs capture emu0 -w /dev/null 2>/tmp/said &
-	capture=$!
-	retry 400 grep -q capturing /tmp/said && ! kverbs capture emu0 -w /dev/null 2>/tmp/refused &&
+	begin_capture emu0 -w /dev/null && ! kverbs capture emu0 -w /dev/null 2>/tmp/refused &&
 		grep -q "somebody captures on emu0 already" /tmp/refused
 	refused=$?
 	kill -INT $capture
