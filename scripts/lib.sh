@@ -252,6 +252,16 @@ build_modules() {
 		>"$BUILD_LOG" 2>&1
 }
 
+# check_symbols_anew <directory of a build> <file with the versions of symbols>...: kbuild does not
+# see that such a file has changed, and would leave modules there that the kernel refuses.
+check_symbols_anew() {
+	local dir=$1 file
+	shift
+	for file in "$@"; do
+		[ ! "$file" -nt "$dir/Module.symvers" ] || rm -f "$dir/Module.symvers"
+	done
+}
+
 build_modules_or_die() {
 	build_modules "$@" && return
 	build_complaints "$BUILD_LOG" | sed "s,$MODULES_DIR/,,g; 10q" >&2

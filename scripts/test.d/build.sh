@@ -74,7 +74,7 @@ extra_dir() {
 # build_dir <what> <kernel> <directory of sources> [make arguments]: sources beside ours,
 # linked into the build directory.
 build_dir() {
-	local what=$1 kernel=$2 source=$3 dir tree status=0 log arch=()
+	local what=$1 kernel=$2 source=$3 dir tree status=0 log arch=() arg
 	shift 3
 	tree=$(kernel_tree "$kernel")
 	dir=$(extra_dir "$kernel" "$source")
@@ -82,6 +82,9 @@ build_dir() {
 	mkdir -p "$dir" "$KV_BUILD/logs"
 	find "$dir" -type l -delete
 	cp -rsf "$(realpath "$source")"/* "$dir/"
+	for arg in "$@"; do
+		[[ $arg != KBUILD_EXTRA_SYMBOLS=* ]] || check_symbols_anew "$dir" "${arg#*=}"
+	done
 	[ "$kernel" != uml ] || arch=(ARCH=um)
 	make -C "$tree" -j"$KV_JOBS" M="$dir" ${arch[@]+"${arch[@]}"} W=1 "$@" modules >"$log" 2>&1 || status=$?
 	check_build "$what" "$log" $status
