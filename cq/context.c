@@ -168,8 +168,10 @@ void ib_cq_work(struct work_struct *work)
 			lane->ctx->schedule(lane);
 			return;
 		}
+		WRITE_ONCE(runner->poller, current);
 		if (!ib_cq_pause(runner, true))
 			return;
+		WRITE_ONCE(runner->poller, NULL);
 	}
 }
 

@@ -209,10 +209,11 @@ struct ib_cq_runner {
  * @softirq: what runs it, with IB_POLL_SOFTIRQ
  * @mover: schedules that on another CPU
  * @thread: what runs it, with IB_POLL_THREAD
- * @lock: guards @runner, @busy and @spare; see handover.c
+ * @lock: guards @runner, @busy, @spare and @paused; see handover.c
  * @runner: the runner that polls the CQs in @ready
  * @busy: that one, and those that were displaced
  * @spare: the others
+ * @paused: number of runners that were displaced in a pause, and have not returned
  * @runners: number of runners; more than there are CQs where runners may be displaced.
  *	Guarded by ib_cq_vectors.lock
  * @watch: looks for a runner that does not go on
@@ -248,6 +249,7 @@ struct ib_cq_lane {
 	struct ib_cq_runner *runner;
 	struct list_head busy;
 	struct list_head spare;
+	unsigned int paused;
 	unsigned int runners;
 	struct ib_cq_watch watch;
 

@@ -25,9 +25,9 @@
  * round begins.
  *
  * A runner may be displaced between two rounds, too, while it lets other tasks have the CPU:
- * ib_cq_pause(). It holds no CQ then, so the last spare runner is not for that. Others may sleep
- * in a done() meanwhile until no spare one is left; but then each CQ has a runner, unless several
- * of them pause.
+ * ib_cq_pause(). It holds no CQ then, so while it pauses, no other one that does takes the last
+ * spare runner. Others may sleep in a done() meanwhile until no spare one is left; but then each CQ
+ * has a runner, unless several of them pause.
  *
  * Who displaces a runner:
  *
@@ -50,7 +50,7 @@
  * The watch is a timer that expires in hard interrupt, since whoever started it may have
  * softirqs off until a done() is called.
  *
- * lane->lock guards lane->runner, @busy and @spare; it is taken with interrupts off, for the
+ * lane->lock guards lane->runner, @busy, @spare and @paused; it is taken with interrupts off, for the
  * watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
  * idle lane reads lane->runner without it, for only one that is inside a batch or pause is displaced,
  * and only one whose work item is queued is replaced by ib_cq_replace_runner(); the watch does so to
@@ -111,12 +111,28 @@ void ib_cq_stop_watch(struct ib_cq_lane *lane)
 	hrtimer_cancel(&lane->watch.timer);
 }
 
-/* The lane serves no CQ any more: all its runners are spare ones, or about to be idle. */
+/* Waits for those that were displaced in a pause, and hold no CQ. The lane's own is the first. */
+static void ib_cq_wait_for_paused(struct ib_cq_lane *lane)
+{
+	struct ib_cq_runner *last;
+
+	for (;;) {
+		raw_spin_lock_irq(&lane->lock);
+		last = list_last_entry(&lane->busy, struct ib_cq_runner, node);
+		raw_spin_unlock_irq(&lane->lock);
+		if (last == lane->runner)
+			return;
+		flush_work(&last->work);
+	}
+}
+
+/* The lane serves no CQ any more: its runners are spare ones, about to be idle, or pause. */
 void ib_cq_runners_exit(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner, *next;
 
 	ib_cq_stop_watch(lane);
+	ib_cq_wait_for_paused(lane);
 	list_splice_init(&lane->busy, &lane->spare);
 	/* A runner that has returned its CQ may still schedule the lane, or start the watch. */
 	list_for_each_entry(runner, &lane->spare, node)
@@ -162,14 +178,17 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	bool pause = nr & IB_CQ_PAUSE;
 
 	lockdep_assert_held(&lane->lock);
-	if (!nr || list_empty(&lane->spare) || (pause && list_is_singular(&lane->spare)))
+	if (!nr || list_empty(&lane->spare) ||
+	    (pause && lane->paused && list_is_singular(&lane->spare)))
 		return;
 	/* Pairs with the atomic_set_release() in ib_cq_allow_displacing(). */
 	if (atomic_cmpxchg(&runner->nr, nr, nr | IB_CQ_DISPLACED) != nr)
 		return;
 
 	/* It is the first one, as always while its runner polls it. */
-	if (!pause)
+	if (pause)
+		lane->paused++;
+	else
 		ib_cq_ready_del(lane, &lane->ready);
 	ib_cq_take_spare(lane);
 	lane->stats.handovers++;
@@ -217,6 +236,7 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	 */
 	raw_spin_lock_irq(&lane->lock);
 	list_move_tail(&runner->node, &lane->spare);
+	lane->paused -= !cq;
 	raw_spin_unlock_irq(&lane->lock);
 	if (cq)
 		ib_cq_enqueue(lane, cq);

@@ -231,7 +231,7 @@ inline lock_lane()	{ atomic { !lock -> lock = true } }
 #ifdef BUG_PAUSE_KEEPS
 #define may_displace(b)	((b) && !is_pause(b))
 #else
-#define may_displace(b)	((b) && len(spare) > (is_pause(b) -> 1 : 0))
+#define may_displace(b)	((b) && len(spare))
 #endif
 #else
 #define is_pause(b)	false
