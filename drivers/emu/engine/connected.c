@@ -65,12 +65,6 @@ static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_s
 		if (emu_is_reliable(ex))
 			emu_count(ex->peer->port, EMU_CNT_RNR_SENT, 1);
 	}
-	/*
-	 * A process is resizing the SRQ, and may have been preempted: the runner must not retry
-	 * for ever.
-	 */
-	if (outcome == EMU_AGAIN && ex->peer && ex->peer->srq && ex->peer->srq->user_rq)
-		return emu_retry_soon(ex);
 	if (emu_is_reliable(ex) || outcome == EMU_AGAIN)
 		return outcome;
 	if (ex->peer)

@@ -150,7 +150,7 @@ static bool emu_budget_covers(s64 budget, const struct emu_swqe *wqe, const stru
 	if (budget == EMU_HARDIRQ_BUDGET)
 		return wqe->length <= EMU_HARDIRQ_BYTES && wqe->num_sge <= 1;
 	if (!ex->may_sleep || wqe->length > EMU_RUNNER_BYTES)
-		return budget >= wqe->length || budget == EMU_LONG_BUDGET;
+		return budget > 0 && (budget >= wqe->length || budget == EMU_LONG_BUDGET);
 	return budget > 0;
 }
 
@@ -208,9 +208,15 @@ static inline enum emu_outcome emu_execute(struct emu_exec *ex, s64 *budget,
 				*budget -= ex->cost;
 				ex->cost = 0;
 			}
-			/* The entry may be half done, so it must be finished in SQD. */
-			if (outcome == EMU_AGAIN)
+			/*
+			 * The entry may be half done, so it must be finished in SQD. Whoever is in
+			 * the way may have lost the CPU: a runner does not try again at once.
+			 */
+			if (unlikely(outcome == EMU_AGAIN)) {
 				qp->retrying = true;
+				if (ex->may_sleep)
+					outcome = emu_retry_soon(ex);
+			}
 			if (unlikely(outcome != EMU_DONE))
 				return outcome;
 		}

@@ -51,8 +51,8 @@ struct emu_exec {
 #define EMU_SOON_NS	(100 * NSEC_PER_USEC)
 
 /*
- * Memory that the entry needs, at either end, is on the move, or the peer is being changed by
- * somebody who may have lost the CPU: the entry is tried again later.
+ * Memory that the entry needs, at either end, is on the move, or somebody is in its way: the entry
+ * is tried again later.
  */
 static inline enum emu_outcome emu_retry_soon(struct emu_exec *ex)
 {

@@ -58,8 +58,8 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 }
 
 /*
- * Finds the peer, enters it, and remembers it. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN or
- * EMU_DELAYED if the peer cannot be entered at this moment.
+ * Finds the peer, enters it, and remembers it. EMU_NO_RESPONSE if nobody answers; EMU_AGAIN
+ * if the peer cannot be entered at this moment.
  */
 static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 {
@@ -79,9 +79,8 @@ static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 		return EMU_NO_RESPONSE;
 	if (!emu_gate_enter(&peer->gate)) {
 		/* acquire: whoever sees the end of the change sees the gate open again. */
-		if (!smp_load_acquire(&peer->changing) && emu_gate_is_closed(&peer->gate))
-			return EMU_NO_RESPONSE;
-		return ex->may_sleep ? emu_retry_soon(ex) : EMU_AGAIN;
+		return smp_load_acquire(&peer->changing) || !emu_gate_is_closed(&peer->gate) ?
+		       EMU_AGAIN : EMU_NO_RESPONSE;
 	}
 	if (unlikely(peer->port != port || !emu_is_connected(qp, peer))) {
 		emu_leave(peer);
@@ -108,8 +107,8 @@ static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
  * @ex: the owner at work
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN, or EMU_DELAYED for a
- * runner, while the responder is being changed.
+ * Return: EMU_DONE; EMU_NO_RESPONSE if nobody answers; EMU_AGAIN while the
+ * responder is being changed.
  */
 enum emu_outcome emu_enter_peer(struct emu_exec *ex)
 {

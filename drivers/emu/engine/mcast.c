@@ -155,22 +155,21 @@ static bool emu_mcast_has(const struct emu_mcast_group *group, const struct emu_
 	return false;
 }
 
-/* Returns a new group without members, or an ERR_PTR of what rhashtable_insert_fast() returns. */
+/* Returns a new group without members, or ERR_PTR(-ENOMEM). */
 static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid, bool ethernet)
 {
 	struct emu_mcast_group *group;
-	int err;
 
 	lockdep_assert_held(&emu_mcast_lock);
 	group = kzalloc(sizeof(*group), GFP_KERNEL_ACCOUNT);
 	if (!group)
 		return ERR_PTR(-ENOMEM);
 	group->key = emu_mcast_key(gid, lid, ethernet);
-	err = rhashtable_insert_fast(&emu_mcast_groups, &group->node, emu_mcast_params);
-	if (!err)
+	/* Any error: the table cannot grow as fast as it is filled. */
+	if (!rhashtable_insert_fast(&emu_mcast_groups, &group->node, emu_mcast_params))
 		return group;
 	kfree(group);
-	return ERR_PTR(err);
+	return ERR_PTR(-ENOMEM);
 }
 
 static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gid, u16 lid)

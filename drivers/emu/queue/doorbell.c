@@ -51,7 +51,7 @@ static DEFINE_PER_CPU(struct emu_runner, emu_runners);
 /* Its runner serves CPUs that came online after the module was loaded, too. */
 static int emu_first_cpu;
 
-/* Executes long messages, as many at a time as there are CPUs. */
+/* Executes long messages, about as many at a time as there are CPUs. */
 static struct workqueue_struct *emu_long_wq;
 
 /* The engine's; a call of it is a direct one. */
@@ -78,11 +78,18 @@ void emu_qp_hand_over(struct emu_qp *qp)
  *	than EMU_RUNNER_BYTES
  * @qp: queue pair, owned by the caller until then
  *
- * Context: Process context.
+ * Context: Process context, preemption off.
  */
 void emu_qp_hand_over_long(struct emu_qp *qp)
 {
 	queue_work(emu_long_wq, &qp->work);
+	/*
+	 * Full barrier, pairs with that in emu_qp_freeze(): a freezer is not to wait for the long
+	 * messages of others that come first. Whoever cancels the item is the owner.
+	 */
+	smp_mb();
+	if (READ_ONCE(qp->freezing) && cancel_work(&qp->work))
+		emu_qp_hand_over(qp);
 }
 
 /* For the new owner of a queue pair, in process context. */
@@ -232,9 +239,11 @@ void emu_qp_freeze(struct emu_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 	WRITE_ONCE(qp->freezing, true);
-	/* Full barrier: pairs with emu_qp_park() and emu_qp_release(). */
+	/* Full barrier: pairs with emu_qp_park(), emu_qp_hand_over_long() and emu_qp_release(). */
 	smp_mb();
 	emu_qp_unpark(qp);
+	if (cancel_work(&qp->work))
+		emu_qp_hand_over(qp);
 	emu_wait_event(&qp->doorbell,
 		       atomic_cmpxchg(&qp->doorbell, EMU_DB_IDLE, EMU_DB_OWNED) == EMU_DB_IDLE);
 }
@@ -309,7 +318,7 @@ int emu_doorbell_start(emu_serve_fn *serve)
 	int cpu;
 
 	emu_long_wq = alloc_workqueue("kverbs-emu-long", WQ_UNBOUND | WQ_MEM_RECLAIM,
-				      num_possible_cpus());
+				      min_t(unsigned int, num_possible_cpus(), WQ_MAX_ACTIVE));
 	if (!emu_long_wq)
 		return -ENOMEM;
 	static_call_update(emu_qp_serve, serve);

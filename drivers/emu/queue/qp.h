@@ -103,10 +103,6 @@ static inline size_t emu_rwqe_size(u32 max_sge)
 }
 
 /*
- * Copies an entry that others may take as well. It may change meanwhile, and the copy be of
- * no use then; but each number of elements that is ever there is one that fits.
- */
-/*
  * Makes a receive, which is the caller's copy, as short as the message that goes into it: what is
  * behind that is not accessed, so it need not be memory. Returns the number of elements, and in
  * @cut by how much the last one is shorter.
@@ -133,6 +129,10 @@ static inline void emu_rwqe_unclip(struct emu_rwqe *recv, u32 num_sge, u32 cut)
 		recv->sge[num_sge - 1].length += cut;
 }
 
+/*
+ * Copies an entry that others may take as well. It may change meanwhile, and the copy be of
+ * no use then; but each number of elements that is ever there is one that fits.
+ */
 static inline void emu_rwqe_copy(struct emu_rwqe *to, const struct emu_rwqe *from)
 {
 	u32 num_sge = READ_ONCE(from->num_sge);
