@@ -354,9 +354,8 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
 	if (res->id) {
 		kref_init(&res->kref);
 		init_completion(&res->comp);
-		res->valid = true;
-		WARN_ON(xa_is_err(xa_store(&ib_priv(dev)->res[res->type].xa, res->id, res,
-					   GFP_NOWAIT)));
+		res->valid = !WARN_ON(xa_is_err(xa_store(&ib_priv(dev)->res[res->type].xa, res->id,
+							 res, GFP_NOWAIT)));
 	}
 	trace_ib_object_create(dev, res);
 }

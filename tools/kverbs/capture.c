@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -205,12 +206,19 @@ static int capture_to(struct capture *cap)
 	return status;
 }
 
-/* For its owner alone: messages of all processes are in it. */
+/* For its owner alone, be it there already: messages of all processes are in it. */
 static FILE *create_private(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+	FILE *file = NULL;
+	struct stat st;
 
+	if (fd < 0 || fstat(fd, &st))
+		goto out;
+	errno = EPERM;
+	if (!S_ISREG(st.st_mode) || (st.st_uid == geteuid() && !fchmod(fd, 0600)))
+		file = fdopen(fd, "w");
+out:
 	if (!file && fd >= 0)
 		close(fd);
 	return file;
