@@ -4,7 +4,6 @@
  * the bounds of a run by budget and time, measured in real time.
  */
 #include <linux/delay.h>
-#include <linux/sched/clock.h>
 
 #include "../cq/cq.h"
 #include "cq/rig.h"
@@ -318,26 +317,12 @@ static void run_ends_when_another_lane_waits(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, lane->stats.time_spent);
 }
 
-/* Runs are timed by the scheduler's clock. */
-static void need_clock(struct kunit *test)
-{
-	u64 began;
-	int i;
-
-	for (i = 0; i < 10; i++) {
-		began = local_clock();
-		udelay(COSTLY_US);
-		if (local_clock() == began)
-			kunit_skip(test, "the scheduler's clock is too coarse");
-	}
-}
-
 static void run_ends_when_its_time_is_spent(struct kunit *test)
 {
 	struct load *l = load_new(test, COSTLY_US, COSTLY);
 	struct ib_cq_lane *lane = l->flood->cq->lane;
 
-	need_clock(test);
+	kvt_need_fine_clock(test);
 	cq_rig_tune(test, "cq_time_us", COSTLY_US);
 	load_run(test, l);
 	KUNIT_EXPECT_LE(test, l->waited, SHARE_BOUND);
@@ -370,12 +355,14 @@ static int bystander_fn(void *arg)
 
 static void flood_does_not_hold_the_cpu(struct kunit *test)
 {
-	/* Workers have nice -20: the thread gets about one part in ninety of their CPU. */
-	int share = kvt_context(test) == IB_POLL_WORKQUEUE ? 8 : 2;
-	struct bystander b = { .l = load_new(test, COSTLY_US, share * COSTLY) };
+	/*
+	 * Long enough for the scheduler: the slice of a task is some ms, and workers have nice -20,
+	 * beside which the thread gets about one part in ninety of their CPU.
+	 */
+	struct bystander b = { .l = load_new(test, COSTLY_US, 8 * COSTLY) };
 	struct kvt_thread *t;
 
-	need_clock(test);
+	kvt_need_fine_clock(test);
 	t = kvt_thread_start(test, 0, bystander_fn, &b);
 	cq_rig_tune(test, "cq_time_us", DEFAULT_US);
 	load_run(test, b.l);

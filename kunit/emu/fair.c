@@ -66,6 +66,8 @@ static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 
 	KUNIT_ASSERT_NOT_NULL(test, pages);
 	kvt_defer(test, free_long, pages);
+	/* Copying must take time, or the scheduler does not turn to another thread meanwhile. */
+	kvt_need_fine_clock(test);
 	kvt_stay_on_first_cpu();
 	far = long_rig(test);
 	near = long_rig(test);

@@ -9,6 +9,7 @@
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
 #include <linux/random.h>
+#include <linux/sched/clock.h>
 #include <linux/sched/task.h>
 #include <linux/seq_file.h>
 #include <linux/smp.h>
@@ -445,6 +446,24 @@ void kvt_need_two_cpus(struct kunit *test)
 		kunit_skip(test, "needs two CPUs");
 }
 EXPORT_SYMBOL_GPL(kvt_need_two_cpus);
+
+/**
+ * kvt_need_fine_clock() - skip the case where the scheduler's clock stands still for 200 us or more
+ * @test: the running case, in which that clock decides how long something may run
+ */
+void kvt_need_fine_clock(struct kunit *test)
+{
+	u64 began;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		began = local_clock();
+		udelay(200);
+		if (local_clock() == began)
+			kunit_skip(test, "the scheduler's clock is too coarse");
+	}
+}
+EXPORT_SYMBOL_GPL(kvt_need_fine_clock);
 
 /**
  * kvt_not_with_rt() - skip the case on a kernel with PREEMPT_RT

@@ -204,6 +204,7 @@ int kvt_need_injection(struct kunit *test);
 void kvt_yield(void);
 void kvt_expedite_rcu(struct kunit *test);
 void kvt_need_two_cpus(struct kunit *test);
+void kvt_need_fine_clock(struct kunit *test);
 void kvt_not_with_rt(struct kunit *test, const char *why);
 
 /* For kverbs_delay_set(), of a case that only wants to know whether a place is reached. */
