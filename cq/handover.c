@@ -236,7 +236,8 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	 */
 	raw_spin_lock_irq(&lane->lock);
 	list_move_tail(&runner->node, &lane->spare);
-	lane->paused -= !cq;
+	if (!cq)
+		lane->paused--;
 	raw_spin_unlock_irq(&lane->lock);
 	if (cq)
 		ib_cq_enqueue(lane, cq);
