@@ -290,14 +290,17 @@ static int find_mac(const union ib_gid *sgid, const union ib_gid *dgid, u8 *mac,
 
 static const struct ib_addr_ops finder = { .owner = THIS_MODULE, .find_mac = find_mac };
 
+/* A path for which no Ethernet address is found without @finder. */
+static const struct rdma_ah_attr nowhere = {
+	.type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .ah_flags = IB_AH_GRH,
+	.grh.dgid.raw = { [10] = 0xff, 0xff, 10, 0, 0, 7 },
+};
+
 static void path_of_process_gets_its_ethernet_address(struct kunit *test)
 {
 	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
 	struct ib_pd *pd = kvt_pd(test, m->ibdev);
-	struct rdma_ah_attr attr = {
-		.type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .ah_flags = IB_AH_GRH,
-		.grh.dgid.raw = { [10] = 0xff, 0xff, 10, 0, 0, 7 },
-	};
+	struct rdma_ah_attr attr = nowhere;
 	static const u8 found[] = FOUND_MAC;
 	struct ib_udata udata = {};
 	struct ib_ah *ah;
@@ -322,26 +325,26 @@ static void path_of_process_gets_its_ethernet_address(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rdma_destroy_ah_user(ah, RDMA_DESTROY_AH_SLEEPABLE, &udata));
 }
 
+static struct ib_qp *qp_of_type(struct kunit *test, struct mock *m, enum ib_qp_type type)
+{
+	struct ib_cq *cq = kvt_cq(test, m->ibdev, 4, IB_POLL_DIRECT);
+	struct ib_qp_init_attr init;
+
+	kvt_qp_init(&init, cq, cq);
+	init.qp_type = type;
+	return kvt_qp(test, kvt_pd(test, m->ibdev), &init);
+}
+
 /* What the caller brought stays the caller's, even if the other path is not found. */
 static void failed_look_up_keeps_the_source_of_the_alternate_path(struct kunit *test)
 {
 	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
-	struct ib_cq *cq = kvt_cq(test, m->ibdev, 4, IB_POLL_DIRECT);
+	struct ib_qp *qp = qp_of_type(test, m, IB_QPT_RC);
 	const struct ib_gid_attr *source = rdma_get_gid_attr(m->ibdev, 1, 0);
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr = {
-		.ah_attr = {
-			.type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .ah_flags = IB_AH_GRH,
-			.grh.dgid.raw = { [10] = 0xff, 0xff, 10, 0, 0, 7 },
-		},
-	};
+	struct ib_qp_attr attr = { .ah_attr = nowhere, .alt_ah_attr = nowhere };
 	struct ib_udata udata = {};
-	struct ib_qp *qp;
 
-	kvt_qp_init(&init, cq, cq);
-	qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(source));
-	attr.alt_ah_attr = attr.ah_attr;
 	attr.alt_ah_attr.grh.sgid_attr = source;
 	KUNIT_EXPECT_EQ(test, -EHOSTUNREACH,
 			ib_modify_qp_with_udata(qp, &attr, IB_QP_AV | IB_QP_ALT_PATH, &udata));
@@ -353,21 +356,10 @@ static void failed_look_up_keeps_the_source_of_the_alternate_path(struct kunit *
 static void path_of_a_datagram_qp_is_not_looked_up(struct kunit *test)
 {
 	struct mock *m = mock_up_eth(test, "kvtm_a", kvt_netdev(test));
-	struct ib_cq *cq = kvt_cq(test, m->ibdev, 4, IB_POLL_DIRECT);
-	struct ib_qp_init_attr init;
-	struct ib_qp_attr attr = {
-		.qp_state = IB_QPS_INIT,
-		.ah_attr = {
-			.type = RDMA_AH_ATTR_TYPE_ROCE, .port_num = 1, .ah_flags = IB_AH_GRH,
-			.grh.dgid.raw = { [10] = 0xff, 0xff, 10, 0, 0, 7 },
-		},
-	};
+	struct ib_qp *qp = qp_of_type(test, m, IB_QPT_UD);
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .ah_attr = nowhere };
 	struct ib_udata udata = {};
-	struct ib_qp *qp;
 
-	kvt_qp_init(&init, cq, cq);
-	init.qp_type = IB_QPT_UD;
-	qp = kvt_qp(test, kvt_pd(test, m->ibdev), &init);
 	KUNIT_EXPECT_EQ(test, -EINVAL,
 			ib_modify_qp_with_udata(qp, &attr, IB_QP_STATE | IB_QP_AV, &udata));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_modify_qp));

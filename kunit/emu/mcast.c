@@ -378,6 +378,17 @@ static int join(struct joiner *j)
 	return err;
 }
 
+/* Until there are as many as a device can be in. Returns what the next one says. */
+static int join_all(struct joiner *j)
+{
+	int err;
+
+	do {
+		err = join(j);
+	} while (!err && j->nr <= GROUPS);
+	return err;
+}
+
 static int leave(struct joiner *j)
 {
 	union ib_gid gid;
@@ -411,20 +422,13 @@ static void u8_each_device_has_its_own_groups(struct kunit *test)
 	struct joiner *a = joiner_new(test, r->a.qp), *b = joiner_new(test, r->b.qp);
 	struct rig_end beside = r->a;
 	struct joiner *c;
-	int err;
 
 	KUNIT_ASSERT_EQ(test, GROUPS, r->a.ibdev->attrs.max_mcast_grp);
 	rig_make_ud(test, r, &beside);
 	c = joiner_new(test, beside.qp);
-	do {
-		err = join(a);
-	} while (!err && a->nr <= GROUPS);
-	KUNIT_EXPECT_EQ(test, -ENOSPC, err);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, join_all(a));
 	KUNIT_EXPECT_EQ(test, GROUPS, a->nr);
-	do {
-		err = join(b);
-	} while (!err && b->nr <= GROUPS);
-	KUNIT_EXPECT_EQ(test, -ENOSPC, err);
+	KUNIT_EXPECT_EQ(test, -ENOSPC, join_all(b));
 	KUNIT_EXPECT_EQ(test, GROUPS, b->nr);
 	/* A second QP of the device takes no more groups, nor does it give one back. */
 	KUNIT_EXPECT_EQ(test, 0, join(c));
