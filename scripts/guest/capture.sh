@@ -36,7 +36,8 @@ captured() {
 # Ends by itself, and with what it was asked for.
 ends_by_count() {
 	begin_capture emu0 -w - --snaplen 0 --count 7 >/share/count.pcapng &&
-		both_ends ibv_rc_pingpong -n 20 -s 8 && wait $capture && grep -qx "7 messages, 14 frames, 0 messages lost" /tmp/said
+		both_ends ibv_rc_pingpong -n 20 -s 8 && wait $capture &&
+		grep -qx "7 messages, 14 frames, 0 messages lost" /tmp/said
 }
 
 is_stopped() {
