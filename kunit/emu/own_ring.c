@@ -211,6 +211,23 @@ static void receives_posted_in_the_error_state_are_flushed(struct kunit *test)
 
 /* --- sends that are not executed --- */
 
+/* A process posts what its queue pair has no room for: the entry's own memory has none, either. */
+static void atomic_without_room_for_its_element_is_refused(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	const struct ib_sge sge = { .lkey = RIG_BAD_KEY, .length = 8 };
+
+	l->r->init.cap.max_send_sge = 0;
+	link_start(test, l);
+	KUNIT_ASSERT_TRUE(test, process_post(l->rings.sq, 1, IB_WR_ATOMIC_FETCH_AND_ADD, &sge, 1));
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	EXPECT_POLLED(test, l, 1, IB_WC_LOC_QP_OP_ERR);
+	/* In the error state, too, each entry is copied. */
+	KUNIT_ASSERT_TRUE(test, process_post(l->rings.sq, 2, IB_WR_ATOMIC_CMP_AND_SWP, &sge, 1));
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	EXPECT_POLLED(test, l, 2, IB_WC_WR_FLUSH_ERR);
+}
+
 /* More than the poster flushes before a runner goes on, and as many as the ring has room for. */
 #define CHAIN	31
 
@@ -461,6 +478,7 @@ static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
+	KUNIT_CASE(atomic_without_room_for_its_element_is_refused),
 	KUNIT_CASE(u7_recovery_flushes_what_a_process_posted_before),
 	KUNIT_CASE_PARAM(p1_request_that_was_refused_is_neither_flushed_nor_sent,
 			 send_type_gen_params),

@@ -232,9 +232,10 @@ bool process_recv(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 EXPORT_SYMBOL_GPL(process_recv);
 
 /**
- * process_send() - post a signaled SEND to the ring of a queue pair
+ * process_post() - post a signaled request to the ring of a queue pair
  * @ring: the ring
  * @id: wr_id
+ * @opcode: opcode, as librxe writes it
  * @sge: its elements
  * @num: their number
  *
@@ -242,7 +243,7 @@ EXPORT_SYMBOL_GPL(process_recv);
  *
  * Return: false if the ring is full.
  */
-bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num)
+bool process_post(struct emu_uring *ring, u64 id, u32 opcode, const struct ib_sge *sge, int num)
 {
 	struct rxe_send_wqe *wqe = process_reserve(ring);
 
@@ -250,12 +251,27 @@ bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 		return false;
 	memset(wqe, 0, sizeof(*wqe));
 	wqe->wr.wr_id = id;
-	wqe->wr.opcode = IB_WR_SEND;
+	wqe->wr.opcode = opcode;
 	wqe->wr.send_flags = IB_SEND_SIGNALED;
 	wqe->dma.num_sge = num;
 	memcpy(wqe->dma.sge, sge, num * sizeof(*sge));
 	process_publish(ring);
 	return true;
+}
+EXPORT_SYMBOL_GPL(process_post);
+
+/**
+ * process_send() - post a signaled SEND to the ring of a queue pair
+ * @ring: the ring
+ * @id: wr_id
+ * @sge: its elements
+ * @num: their number
+ *
+ * Return: as process_post().
+ */
+bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num)
+{
+	return process_post(ring, id, IB_WR_SEND, sge, num);
 }
 EXPORT_SYMBOL_GPL(process_send);
 

@@ -36,6 +36,7 @@ void process_make_qp(struct kunit *test, struct process *p, struct rig *r, struc
 		     struct process_rings *rings);
 
 bool process_recv(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num);
+bool process_post(struct emu_uring *ring, u64 id, u32 opcode, const struct ib_sge *sge, int num);
 bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num);
 int process_doorbell(struct ib_qp *qp);
 bool process_poll(struct emu_uring *ring, struct ib_uverbs_wc *wc);

@@ -7,8 +7,8 @@
  * into the queue pair's own ring, whose positions are those of the process's: entry @base of the
  * ring is position 0. A reset begins with what the process posts next.
  *
- * A queue pair that cannot send yet takes no requests, as IBTA vol. 1, C10-96, wants it: its doorbell
- * refuses what has been written, and drops it, as a reset does.
+ * A queue pair that cannot send yet takes no requests, as IBTA vol. 1, C10-96, wants it: its
+ * doorbell refuses what has been written, and drops it, as a reset does.
  *
  * An entry counts until its completion can be polled, as it does for consumers in the kernel:
  * emu_user_retired_sends() tells the process.
@@ -108,9 +108,12 @@ static void emu_user_fill_sges(const struct emu_qp *qp, struct emu_swqe *wqe,
 
 	if (BIT(wqe->opcode) & EMU_USER_READS)
 		max_sge = min_t(u32, max_sge, qp->edev->ibdev.attrs.max_sge_rd);
-	/* IBTA vol. 1 has one data segment for the result, though some HCAs scatter it. */
+	/*
+	 * IBTA vol. 1 has one data segment for the result, though some HCAs scatter it. A queue
+	 * pair may have none.
+	 */
 	if (BIT(wqe->opcode) & EMU_USER_ATOMICS)
-		max_sge = 1;
+		max_sge = min_t(u32, max_sge, 1);
 	if (num_sge > max_sge) {
 		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
