@@ -21,20 +21,19 @@
  */
 #define EMU_MAX_LOOKS		64
 /*
- * How many retries a ms a CPU makes, in the long run; each takes some us. Otherwise a process
- * could leave queue pairs behind that keep the runner busy for ever, by waiting for a receive.
+ * The time between retries on a CPU, in the long run: 32 a millisecond, each of which takes
+ * some us. Otherwise a process could leave queue pairs behind that wait for a receive and
+ * keep the runner busy for ever.
  */
-#define EMU_RETRIES_PER_MS	32
-#define EMU_MS_SHIFT		20
+#define EMU_RETRY_NS		(NSEC_PER_MSEC / 32)
 
 /**
  * struct emu_pace - retries on a CPU
- * @ms: the latest ms in which there was one; of 2^EMU_MS_SHIFT ns
- * @nr: how many there have been in it
+ * @next: when there is time for one more, by the clock of the CPU: for the kernel's queue
+ *	pairs, and for those of processes, which so cannot hold up the kernel's
  */
 struct emu_pace {
-	u64 ms;
-	u32 nr;
+	u64 next[2];
 };
 
 static DEFINE_PER_CPU(struct emu_pace, emu_pace);
@@ -52,19 +51,16 @@ static u64 emu_rnr_delay_ns(u8 code)
 }
 
 /*
- * The least delay of a retry, so that others are not before their turn. An interrupt that counts at
- * the same time makes little difference.
+ * The least delay of a retry of @qp, after those that others have asked for. An interrupt that
+ * asks at the same time makes little difference.
  */
-static u64 emu_pace_ns(void)
+static u64 emu_pace_ns(const struct emu_qp *qp)
 {
-	struct emu_pace *pace = this_cpu_ptr(&emu_pace);
-	u64 ms = local_clock() >> EMU_MS_SHIFT;
+	u64 *next = &this_cpu_ptr(&emu_pace)->next[!!qp->user_sq];
+	u64 now = local_clock(), slot = max(*next, now);
 
-	if (pace->ms != ms) {
-		pace->ms = ms;
-		pace->nr = 0;
-	}
-	return (u64)(pace->nr++ / EMU_RETRIES_PER_MS) << EMU_MS_SHIFT;
+	*next = slot + EMU_RETRY_NS;
+	return slot - now;
 }
 
 /* The entry under way is tried again after a while. Preemption is off. */
@@ -72,7 +68,7 @@ static enum emu_service emu_retry_after(struct emu_exec *ex, u64 delay_ns)
 {
 	emu_exec_end(ex);
 	ex->qp->retrying = true;
-	return emu_qp_park(ex->qp, max(delay_ns, emu_pace_ns()));
+	return emu_qp_park(ex->qp, max(delay_ns, emu_pace_ns(ex->qp)));
 }
 
 /* The entry under way has been tried often enough. */
@@ -94,7 +90,7 @@ static enum emu_service emu_wait_receive(struct emu_exec *ex, struct emu_swqe *w
 		emu_count(qp->port, EMU_CNT_RNR_EXCEEDED, 1);
 		return emu_give_up(ex, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
 	}
-	/* That is an answer. */
+	/* An RNR NAK is an answer: the peer is alive, so the timeouts are counted anew. */
 	qp->retries = qp->attr.retry_cnt;
 	return emu_retry_after(ex, delay_ns);
 }
@@ -110,7 +106,7 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex)
 	 */
 	if (!qp->attr.timeout)
 		return emu_retry_after(ex, EMU_PROBE_NS);
-	/* The last attempt has its time, too: see emu_end_unanswered(). */
+	/* Below 0 after the last attempt, which has its full timeout, too: emu_end_unanswered(). */
 	qp->retries--;
 	return emu_retry_after(ex, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
 }
@@ -171,7 +167,7 @@ static noinline bool emu_execute_fetch(struct emu_exec *ex)
 		return false;
 	if (unlikely(refusal.status != IB_WC_SUCCESS)) {
 		ibdev_warn_ratelimited(&ex->qp->edev->ibdev,
-				       "QP 0x%x: invalid request from a process: wr_id 0x%llx, operation %u, %s\n",
+				       "qp %u: invalid request from a process: wr_id 0x%llx, operation %u, %s\n",
 				       ex->qp->ibqp.qp_num, wqe->wr_id, refusal.opcode,
 				       ib_wc_status_msg(refusal.status));
 		emu_fail_local(ex, wqe, pos, refusal.status, refusal.why);
@@ -271,8 +267,8 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 }
 
 /*
- * The time of the last attempt is over: the oldest entry ends. The caller is a runner; what else
- * wakes a queue pair that waits has changed its state, or its retries.
+ * The timeout of the last attempt has expired: completes the oldest entry in error. Called by a
+ * runner; whatever else wakes a queue pair that waits has changed its state or reset its retries.
  */
 static noinline void emu_end_unanswered(struct emu_qp *qp)
 {
