@@ -51,8 +51,11 @@ static DEFINE_PER_CPU(struct emu_runner, emu_runners);
 /* Its runner serves CPUs that came online after the module was loaded, too. */
 static int emu_first_cpu;
 
-/* Executes long messages, about as many at a time as there are CPUs. */
-static struct workqueue_struct *emu_long_wq;
+/*
+ * Execute long messages, each about as many at a time as there are CPUs. Those of the kernel
+ * do not wait until those of processes, of which there may be thousands, have been copied.
+ */
+static struct workqueue_struct *emu_long_wq, *emu_user_long_wq;
 
 /* The engine's; a call of it is a direct one. */
 DEFINE_STATIC_CALL_NULL(emu_qp_serve, emu_serve_fn);
@@ -82,7 +85,14 @@ void emu_qp_hand_over(struct emu_qp *qp)
  */
 void emu_qp_hand_over_long(struct emu_qp *qp)
 {
-	queue_work(emu_long_wq, &qp->work);
+	/*
+	 * Only the owner queues the item. If that fails, somebody is cancelling it who has not
+	 * found it queued, and does not take the queue pair over.
+	 */
+	if (!queue_work(qp->user_sq ? emu_user_long_wq : emu_long_wq, &qp->work)) {
+		emu_qp_hand_over(qp);
+		return;
+	}
 	/*
 	 * Full barrier, pairs with that in emu_qp_freeze(): a freezer is not to wait for the long
 	 * messages of others that come first. Whoever cancels the item is the owner.
@@ -129,7 +139,7 @@ void emu_qp_init_doorbell(struct emu_qp *qp)
 
 /*
  * Takes ownership from the timer. Returns false if the timer was not the owner. The
- * callback of an earlier turn may still be about to return, which says nothing
+ * callback of an earlier arming may still be about to return, which says nothing
  * about the present owner: that takes only a moment, so this waits for it.
  */
 static bool emu_timer_cancel(struct emu_qp *qp)
@@ -305,6 +315,12 @@ static int emu_runner_thread(void *data)
 	return 0;
 }
 
+static struct workqueue_struct *emu_create_long_wq(const char *name)
+{
+	return alloc_workqueue("%s", WQ_UNBOUND | WQ_MEM_RECLAIM,
+			       min_t(unsigned int, num_possible_cpus(), WQ_MAX_ACTIVE), name);
+}
+
 /**
  * emu_doorbell_start() - start the runners, before any queue pair exists
  * @serve: executes a queue pair
@@ -317,10 +333,14 @@ int emu_doorbell_start(emu_serve_fn *serve)
 	struct task_struct *task;
 	int cpu;
 
-	emu_long_wq = alloc_workqueue("kverbs-emu-long", WQ_UNBOUND | WQ_MEM_RECLAIM,
-				      min_t(unsigned int, num_possible_cpus(), WQ_MAX_ACTIVE));
+	emu_long_wq = emu_create_long_wq("kverbs-emu-long");
 	if (!emu_long_wq)
 		return -ENOMEM;
+	emu_user_long_wq = emu_create_long_wq("kverbs-emu-user");
+	if (!emu_user_long_wq) {
+		destroy_workqueue(emu_long_wq);
+		return -ENOMEM;
+	}
 	static_call_update(emu_qp_serve, serve);
 	emu_first_cpu = -1;
 	cpus_read_lock();
@@ -356,5 +376,6 @@ void emu_doorbell_stop(void)
 			kthread_stop(runner->task);
 		runner->task = NULL;
 	}
+	destroy_workqueue(emu_user_long_wq);
 	destroy_workqueue(emu_long_wq);
 }

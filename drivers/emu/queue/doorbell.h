@@ -4,16 +4,16 @@
  *
  *   EMU_DB_IDLE	nobody
  *   EMU_DB_OWNED	an owner is at work, or on its way
- *   EMU_DB_RERUN	the same, and there is news since it last looked
+ *   EMU_DB_RERUN	the same, and work has been added since it last looked
  *
- * Whoever has news - a poster, a responder that failed the queue pair - replaces IDLE by
+ * Whoever adds work - a poster, a responder that failed the queue pair - replaces IDLE by
  * OWNED, and is the owner then. If the word is not IDLE, it writes RERUN: the owner will look
  * again, and the writer goes on. Nobody waits; if the owner has left in between, so that RERUN
  * took the place of IDLE, the writer is the owner after all. The owner looks at everything
  * there is to do, and at the end replaces OWNED by IDLE, which fails if the word is RERUN; then
  * it writes OWNED and looks again. Each of these is a fully ordered atomic operation, apart from
  * a replacement that fails, and they pair with each other: either the owner's look comes after
- * the news, or the word is RERUN when the owner wants to leave.
+ * the work, or the word is RERUN when the owner wants to leave.
  *
  * What an owner does is up to the engine, which passes down its function emu_qp_serve() when it
  * starts. An owner has preemption off from before it looks until it has let go.
@@ -36,7 +36,7 @@
  * takes less time than waking another thread and coming back. In hard interrupt:
  * one small message from one piece of memory, which costs less than handing over; its
  * budget only says that it is the first. A runner: the work that it does for one queue
- * pair, with preemption off, before it turns to the next; and the longest message for which
+ * pair, with preemption off, before it goes on to the next; and the longest message for which
  * the other queue pairs of the runner wait.
  */
 #define EMU_INLINE_BUDGET	SZ_64K
@@ -97,24 +97,24 @@ static __always_inline bool emu_qp_own(struct emu_qp *qp)
 {
 	int old = EMU_DB_IDLE;
 
-	/* Full barrier: the look that follows sees all news from before this. */
+	/* Full barrier: the look that follows sees all work that was added before this. */
 	return likely(atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_OWNED));
 }
 
 /* The owner is about to look at everything there is to do. */
 static __always_inline void emu_qp_look(struct emu_qp *qp)
 {
-	/* Full barrier: the look that follows sees all news from before this. */
+	/* Full barrier: the look that follows sees all work that was added before this. */
 	atomic_xchg(&qp->doorbell, EMU_DB_OWNED);
 }
 
-/* There is news: leaves it to the owner, or becomes the owner, and then returns true. */
+/* Work was added: leaves it to the owner, or becomes the owner, and then returns true. */
 static __always_inline bool emu_qp_own_or_tell(struct emu_qp *qp)
 {
 	if (emu_qp_own(qp))
 		return true;
 	kverbs_delay("emu_qp_own_or_tell");
-	/* Full barrier: the owner's next look sees the news. */
+	/* Full barrier: the owner's next look sees the work. */
 	if (atomic_xchg(&qp->doorbell, EMU_DB_RERUN) != EMU_DB_IDLE)
 		return false;
 	emu_qp_look(qp);
@@ -122,7 +122,7 @@ static __always_inline bool emu_qp_own_or_tell(struct emu_qp *qp)
 }
 
 /*
- * Lets go of ownership. Returns false if there is news; then the caller is the owner still.
+ * Lets go of ownership. Returns false if work has been added: the caller is still the owner.
  * A former owner touches the queue pair once more, to wake a waiting freezer: hence preemption
  * is off, and queue pairs are freed a grace period after their destruction.
  */
