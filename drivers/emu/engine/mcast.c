@@ -40,6 +40,7 @@ struct emu_mcast_key {
  * @key: the address
  * @size: number of its members
  * @members: &struct emu_mcast_member
+ * @shares: &struct emu_mcast_share, of each device that has members
  */
 struct emu_mcast_group {
 	struct rhash_head node;
@@ -47,6 +48,19 @@ struct emu_mcast_group {
 	struct emu_mcast_key key;
 	u32 size;
 	struct hlist_head members;
+	struct hlist_head shares;
+};
+
+/**
+ * struct emu_mcast_share - what a device has of a group
+ * @node: in the list of the group
+ * @edev: the device
+ * @size: number of members, 1 to EMU_MAX_MCAST_QPS, whatever others have
+ */
+struct emu_mcast_share {
+	struct hlist_node node;
+	struct emu_device *edev;
+	u32 size;
 };
 
 /**
@@ -54,11 +68,13 @@ struct emu_mcast_group {
  * @node: in the list of its group
  * @rcu: for freeing it
  * @qp: the queue pair
+ * @share: of its device
  */
 struct emu_mcast_member {
 	struct hlist_node node;
 	struct rcu_head rcu;
 	struct emu_qp *qp;
+	struct emu_mcast_share *share;
 };
 
 static DEFINE_MUTEX(emu_mcast_lock);
@@ -142,19 +158,6 @@ static struct emu_mcast_member *emu_mcast_member(struct emu_mcast_group *group,
 	return NULL;
 }
 
-/* Whether a queue pair of @edev is attached. */
-static bool emu_mcast_has(const struct emu_mcast_group *group, const struct emu_device *edev)
-{
-	struct emu_mcast_member *member;
-
-	lockdep_assert_held(&emu_mcast_lock);
-	hlist_for_each_entry(member, &group->members, node) {
-		if (member->qp->edev == edev)
-			return true;
-	}
-	return false;
-}
-
 /* Returns a new group without members, or ERR_PTR(-ENOMEM). */
 static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid, bool ethernet)
 {
@@ -172,24 +175,68 @@ static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid
 	return ERR_PTR(-ENOMEM);
 }
 
+static void emu_mcast_put_share(struct emu_mcast_share *share)
+{
+	lockdep_assert_held(&emu_mcast_lock);
+	if (--share->size)
+		return;
+	hlist_del(&share->node);
+	emu_object_put(share->edev, EMU_OBJECT_MCAST_GROUP);
+	kfree(share);
+}
+
+/* Returns the share of @edev, with one more member; or ERR_PTR(-ENOSPC) or ERR_PTR(-ENOMEM). */
+static struct emu_mcast_share *emu_mcast_get_share(struct emu_mcast_group *group,
+						   struct emu_device *edev)
+{
+	struct emu_mcast_share *share;
+
+	lockdep_assert_held(&emu_mcast_lock);
+	hlist_for_each_entry(share, &group->shares, node) {
+		if (share->edev != edev)
+			continue;
+		if (share->size == EMU_MAX_MCAST_QPS)
+			return ERR_PTR(-ENOSPC);
+		share->size++;
+		return share;
+	}
+	share = kmalloc(sizeof(*share), GFP_KERNEL_ACCOUNT);
+	if (!share)
+		return ERR_PTR(-ENOMEM);
+	/* Each device has its share of groups, too. */
+	if (emu_object_get(edev, EMU_OBJECT_MCAST_GROUP)) {
+		kfree(share);
+		return ERR_PTR(-ENOSPC);
+	}
+	*share = (struct emu_mcast_share) { .edev = edev, .size = 1 };
+	hlist_add_head(&share->node, &group->shares);
+	return share;
+}
+
+static void emu_mcast_free_if_empty(struct emu_mcast_group *group)
+{
+	lockdep_assert_held(&emu_mcast_lock);
+	if (group->size)
+		return;
+	rhashtable_remove_fast(&emu_mcast_groups, &group->node, emu_mcast_params);
+	kfree_rcu(group, rcu);
+}
+
 static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gid, u16 lid)
 {
 	struct emu_device *edev = member->qp->edev;
 	struct emu_mcast_group *group = emu_mcast_find(gid, lid, edev->ethernet);
-	bool first = !group || !emu_mcast_has(group, edev);
 
 	if (group && emu_mcast_member(group, member->qp))
 		return -EINVAL;
-	if (group && group->size >= EMU_MAX_MCAST_QPS)
-		return -ENOSPC;
-	/* Each device has its share of groups, whatever others take. */
-	if (first && emu_object_get(edev, EMU_OBJECT_MCAST_GROUP))
-		return -ENOSPC;
 	if (!group)
 		group = emu_mcast_create(gid, lid, edev->ethernet);
-	if (IS_ERR(group)) {
-		emu_object_put(edev, EMU_OBJECT_MCAST_GROUP);
+	if (IS_ERR(group))
 		return PTR_ERR(group);
+	member->share = emu_mcast_get_share(group, edev);
+	if (IS_ERR(member->share)) {
+		emu_mcast_free_if_empty(group);
+		return PTR_ERR(member->share);
 	}
 	WRITE_ONCE(group->size, group->size + 1);
 	hlist_add_head_rcu(&member->node, &group->members);
@@ -198,8 +245,8 @@ static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gi
 
 /*
  * In any state: it receives when its state has it receive, at the port that it has then.
- * Returns 0; -EINVAL if the queue pair is attached already; -ENOSPC if there are too many
- * groups, or members; or -ENOMEM.
+ * Returns 0; -EINVAL if the queue pair is attached already; -ENOSPC if its device has too many
+ * groups, or too many members in this one; or -ENOMEM.
  */
 int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 {
@@ -228,14 +275,10 @@ static void emu_mcast_del(struct emu_mcast_group *group, struct emu_mcast_member
 	lockdep_assert_held(&emu_mcast_lock);
 	hlist_del_rcu(&member->node);
 	WRITE_ONCE(group->size, group->size - 1);
-	if (!emu_mcast_has(group, member->qp->edev))
-		emu_object_put(member->qp->edev, EMU_OBJECT_MCAST_GROUP);
+	emu_mcast_put_share(member->share);
 	/* A sender that walks the list may still deliver to this queue pair. */
 	kfree_rcu(member, rcu);
-	if (group->size)
-		return;
-	rhashtable_remove_fast(&emu_mcast_groups, &group->node, emu_mcast_params);
-	kfree_rcu(group, rcu);
+	emu_mcast_free_if_empty(group);
 }
 
 /* Returns 0, or -EINVAL if the queue pair is not attached. */
