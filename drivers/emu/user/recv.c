@@ -156,19 +156,21 @@ void emu_user_retired_recvs(const struct emu_qp *qp)
 /* Looks that are to come, of all queues. */
 static atomic_t emu_rq_looks = ATOMIC_INIT(0);
 
+/* How long until the next look at a queue, in ms, however much is found there. */
+static u32 emu_user_rq_watch_min(void)
+{
+	return max_t(u32, EMU_RQ_WATCH_MIN_MS, atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
+}
+
 static void emu_user_rq_look_later(struct emu_user_rq *rq)
 {
+	u32 ms = max(READ_ONCE(rq->watch_ms), emu_user_rq_watch_min());
+
 	/* Before the work item can run, which counts it off. */
 	atomic_inc(&emu_rq_looks);
 	if (!queue_delayed_work(system_unbound_wq, &rq->watch,
-				msecs_to_jiffies(READ_ONCE(rq->watch_ms))))
+				msecs_to_jiffies(ms)))
 		atomic_dec(&emu_rq_looks);
-}
-
-/* How long until a queue is looked at again in which nothing has been found for long, in ms. */
-static u32 emu_user_rq_watch_max(void)
-{
-	return max_t(u32, EMU_RQ_WATCH_MAX_MS, atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
 }
 
 /* See @flushed of struct emu_user_ops. */
@@ -191,7 +193,7 @@ static void emu_user_rq_watch(struct work_struct *work)
 		emu_qp_ring(rq->qp);
 		return;
 	}
-	WRITE_ONCE(rq->watch_ms, min(2 * rq->watch_ms, emu_user_rq_watch_max()));
+	WRITE_ONCE(rq->watch_ms, min_t(u32, 2 * rq->watch_ms, EMU_RQ_WATCH_MAX_MS));
 	emu_user_rq_look_later(rq);
 }
 
