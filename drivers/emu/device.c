@@ -125,19 +125,24 @@ static int emu_add_gid(const struct ib_gid_attr *attr, void **context)
 	struct emu_port *port = emu_port(attr->device, attr->port_num);
 	const struct net_device *ndev;
 	const struct net *net;
+	struct emu_gid *entry;
 
 	rcu_read_lock();
 	ndev = rcu_dereference(attr->ndev);
 	net = ndev ? dev_net(ndev) : NULL;
 	rcu_read_unlock();
 	/* The network device is only compared, for it may be gone. */
-	return emu_fabric_add_gid(port, &attr->gid, attr->gid_type, net,
-				  ndev && ndev == READ_ONCE(port->netdev));
+	entry = emu_fabric_add_gid(port, &attr->gid, attr->gid_type, net,
+				   ndev && ndev == READ_ONCE(port->netdev));
+	if (IS_ERR(entry))
+		return PTR_ERR(entry);
+	*context = entry;
+	return 0;
 }
 
 static int emu_del_gid(const struct ib_gid_attr *attr, void **context)
 {
-	emu_fabric_del_gid(emu_port(attr->device, attr->port_num), &attr->gid, attr->gid_type);
+	emu_fabric_del_gid(*context);
 	return 0;
 }
 

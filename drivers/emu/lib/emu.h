@@ -140,6 +140,7 @@ struct emu_counters {
  * @caps: capabilities of an InfiniBand port that consumers have set
  * @pkeys: P_Key table of an InfiniBand port
  * @gids: GID table of an InfiniBand port
+ * @fabric_gids: for each GID of @gids that is not zero, its entry in the fabric
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
  *	holds it. Only compared, never dereferenced
  * @core_netdev: the same, held, where the core leaves that to us; see core_mainline.c
@@ -179,6 +180,7 @@ struct emu_port {
 	u32 caps;
 	u16 pkeys[EMU_PKEY_TBL_LEN];
 	union ib_gid gids[EMU_GID_TBL_LEN];
+	struct emu_gid *fabric_gids[EMU_GID_TBL_LEN];
 	const struct net_device *netdev;
 	struct net_device *core_netdev;
 	char netdev_name[IFNAMSIZ];

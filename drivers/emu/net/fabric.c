@@ -137,15 +137,15 @@ static bool emu_fabric_has_gid(const union ib_gid *gid, enum ib_gid_type type)
 /*
  * Adds one more address of @port, which it has in @net; @own if its network device has that. If two
  * ports have the same address in one namespace, that one is found, or else the one that was added
- * last.
+ * last. Returns the entry, or ERR_PTR(-ENOMEM).
  */
-int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type,
-		       const struct net *net, bool own)
+struct emu_gid *emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid,
+				   enum ib_gid_type type, const struct net *net, bool own)
 {
 	struct emu_gid *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 
 	if (!entry)
-		return -ENOMEM;
+		return ERR_PTR(-ENOMEM);
 	entry->gid = *gid;
 	entry->type = type;
 	entry->port = port;
@@ -156,22 +156,15 @@ int emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid, enum ib_g
 	hash_add_rcu(emu_gids, &entry->node, emu_gid_hash(gid, type));
 	emu_fabric_changed();
 	mutex_unlock(&emu_fabric_lock);
-	return 0;
+	return entry;
 }
 
-void emu_fabric_del_gid(struct emu_port *port, const union ib_gid *gid, enum ib_gid_type type)
+void emu_fabric_del_gid(struct emu_gid *entry)
 {
-	struct emu_gid *entry;
-
 	mutex_lock(&emu_fabric_lock);
-	hash_for_each_possible(emu_gids, entry, node, emu_gid_hash(gid, type)) {
-		if (entry->port == port && emu_gid_is(entry, gid, type)) {
-			hash_del_rcu(&entry->node);
-			kfree_rcu(entry, rcu);
-			emu_fabric_changed();
-			break;
-		}
-	}
+	hash_del_rcu(&entry->node);
+	kfree_rcu(entry, rcu);
+	emu_fabric_changed();
 	mutex_unlock(&emu_fabric_lock);
 }
 

@@ -366,18 +366,18 @@ static bool emu_gid_is_set(const union ib_gid *gid)
 static int emu_port_replace_gid(struct emu_port *port, unsigned int index,
 				const union ib_gid *gid)
 {
-	union ib_gid *entry = &port->gids[index];
-	int err;
+	struct emu_gid *entry = NULL;
 
 	lockdep_assert_held(&emu_ports_lock);
 	if (emu_gid_is_set(gid)) {
-		err = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB, NULL, true);
-		if (err)
-			return err;
+		entry = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB, NULL, true);
+		if (IS_ERR(entry))
+			return PTR_ERR(entry);
 	}
-	if (emu_gid_is_set(entry))
-		emu_fabric_del_gid(port, entry, IB_GID_TYPE_IB);
-	*entry = *gid;
+	if (port->fabric_gids[index])
+		emu_fabric_del_gid(port->fabric_gids[index]);
+	port->fabric_gids[index] = entry;
+	port->gids[index] = *gid;
 	return 0;
 }
 
