@@ -6,14 +6,18 @@
  *
  * This is part of the module that all others may depend on.
  *
- * One place at a time is set, for one thread: tests run one after another, and the
- * function is called once. That function may itself pass through the same place.
+ * One place at a time is set: tests run one after another, and the function is called once.
+ * That function may itself pass through the same place, or set another one.
  */
+#include <linux/err.h>
 #include <linux/export.h>
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/string.h>
 #include <kverbs/delay.h>
+
+/* In place of a thread: whichever gets there first. */
+#define DELAY_ANY	((struct task_struct *)ERR_PTR(-ESRCH))
 
 static struct {
 	const char *place;
@@ -30,16 +34,27 @@ static struct {
  */
 void kverbs_delay(const char *place)
 {
+	/* acquire: pairs with the release in set_for() */
+	struct task_struct *task = smp_load_acquire(&delay.task);
 	void (*fn)(void *arg);
 
-	if (likely(READ_ONCE(delay.task) != current) || !in_task() || !delay.fn ||
+	if (likely(!task) || (task != current && task != DELAY_ANY) || !in_task() ||
 	    strcmp(delay.place, place))
 		return;
-	fn = delay.fn;
-	delay.fn = NULL;
-	fn(delay.arg);
+	fn = xchg(&delay.fn, NULL);
+	if (fn)
+		fn(delay.arg);
 }
 EXPORT_SYMBOL_GPL(kverbs_delay);
+
+static void set_for(struct task_struct *task, const char *place, void (*fn)(void *arg), void *arg)
+{
+	delay.place = place;
+	delay.arg = arg;
+	delay.fn = fn;
+	/* release: pairs with the acquire in kverbs_delay() */
+	smp_store_release(&delay.task, task);
+}
 
 /**
  * kverbs_delay_set() - call a function when the calling thread reaches a place next
@@ -51,12 +66,28 @@ EXPORT_SYMBOL_GPL(kverbs_delay);
  */
 void kverbs_delay_set(const char *place, void (*fn)(void *arg), void *arg)
 {
-	delay.place = place;
-	delay.fn = fn;
-	delay.arg = arg;
-	WRITE_ONCE(delay.task, current);
+	set_for(current, place, fn, arg);
 }
 EXPORT_SYMBOL_GPL(kverbs_delay_set);
+
+/**
+ * kverbs_delay_set_any() - call a function when any thread reaches a place next
+ * @place: as kverbs_delay_set()
+ * @fn: as kverbs_delay_set()
+ * @arg: argument to pass to @fn
+ *
+ * For places that only work items and threads of the modules get to. The function must have
+ * returned before the next kverbs_delay_set() or kverbs_delay_set_any(), unless it is what
+ * calls that.
+ *
+ * Context: Process context, or @fn of another place. Otherwise, kverbs_delay_clear() has been
+ * called since the last time.
+ */
+void kverbs_delay_set_any(const char *place, void (*fn)(void *arg), void *arg)
+{
+	set_for(DELAY_ANY, place, fn, arg);
+}
+EXPORT_SYMBOL_GPL(kverbs_delay_set_any);
 
 /**
  * kverbs_delay_clear() - undo kverbs_delay_set()

@@ -13,6 +13,7 @@
 
 void kverbs_delay(const char *place);
 void kverbs_delay_set(const char *place, void (*fn)(void *arg), void *arg);
+void kverbs_delay_set_any(const char *place, void (*fn)(void *arg), void *arg);
 bool kverbs_delay_clear(void);
 
 #else

@@ -2,8 +2,10 @@
 /*
  * Queue pairs of the emulated HCA that have much to do, or wait, leave the CPU to others.
  */
+#include <linux/completion.h>
 #include <linux/gfp.h>
 #include <linux/math64.h>
+#include <kverbs/delay.h>
 
 #include "emu/rig.h"
 
@@ -12,13 +14,11 @@
 #define LONG_SGES	32
 /* More than a poster copies itself. */
 #define BESIDE_SIZE	SZ_128K
-#define TRIES		20
 
-#define WAITING		8
+#define WAITING		128
 #define RETRIES		8000
-/* What is promised: EMU_RETRIES_PER_MS, and that a ms is of 2^20 ns. */
+/* What is promised: EMU_RETRY_NS, and no retry is owed to a queue pair for the time before. */
 #define RETRIES_PER_MS	32
-#define MS_NS		BIT_ULL(20)
 
 static void free_long(void *pages)
 {
@@ -51,48 +51,61 @@ static int long_send(struct rig *r, u64 dma, int nr, u32 len)
 	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
 }
 
+struct pause {
+	struct completion entered;
+	struct completion leave;
+	bool timed_out;
+};
+
+static void pause_copy(void *arg)
+{
+	struct pause *pause = arg;
+
+	complete(&pause->entered);
+	pause->timed_out = !wait_for_completion_timeout(&pause->leave, KVT_TIMEOUT);
+}
+
 /*
- * Both are handed to the runner of this CPU, the long one first. If the other one waited for it,
- * it would do so each time.
+ * The thread that copies the long message stands still, and another queue pair of the same CPU
+ * sends a message that is handed over, too.
  */
 static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 {
 	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
+	struct pause *pause = kvt_zalloc(test, sizeof(*pause));
 	struct rig *far, *near;
-	bool overtaken = false;
 	struct ib_wc wc;
 	u64 dma;
-	int i;
 
 	KUNIT_ASSERT_NOT_NULL(test, pages);
 	kvt_defer(test, free_long, pages);
-	/* Copying must take time, or the scheduler does not turn to another thread meanwhile. */
-	kvt_need_fine_clock(test);
+	init_completion(&pause->entered);
+	init_completion(&pause->leave);
 	kvt_stay_on_first_cpu();
 	far = long_rig(test);
 	near = long_rig(test);
 	dma = ib_dma_map_single(far->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
 	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(far->a.ibdev, dma));
-	for (i = 0; i < TRIES && !overtaken; i++) {
-		KUNIT_ASSERT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
-		KUNIT_ASSERT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
-		RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
-		overtaken = rig_empty(far->a.scq);
-		if (overtaken)
-			RIG_EXPECT_WC(test, far->a.scq, &wc, 1, IB_WC_SUCCESS);
-		RIG_EXPECT_WC(test, far->b.rcq, &wc, 0, IB_WC_SUCCESS);
-		KUNIT_EXPECT_EQ(test, LONG_SGES * LONG_SIZE, wc.byte_len);
-	}
-	kunit_info(test, "overtaken at the %d. try", i);
-	KUNIT_EXPECT_TRUE(test, overtaken);
+	kverbs_delay_set_any("emu_copy_long", pause_copy, pause);
+	KUNIT_EXPECT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
+	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
+	KUNIT_EXPECT_TRUE(test, rig_empty(far->a.scq));
+	complete(&pause->leave);
+	RIG_EXPECT_WC(test, far->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, far->b.rcq, &wc, 0, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, LONG_SGES * LONG_SIZE, wc.byte_len);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_FALSE(test, pause->timed_out);
 	ib_dma_unmap_single(far->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
 /* Each asks as often as it can, and for ever. */
 static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
 {
-	u64 before, start, windows;
-	struct rig *r[WAITING];
+	struct rig **r = kvt_zalloc(test, WAITING * sizeof(*r));
+	u64 before, start, ms;
 	int i;
 
 	for (i = 0; i < WAITING; i++) {
@@ -107,8 +120,8 @@ static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r[i]->a, 1, 0, 8));
 	KUNIT_EXPECT_TRUE(test, rig_counts_to(test, &r[0]->a, "rcvd_rnr_err", before + RETRIES));
 	/* The last ms is not over, and each has tried once before it has had to wait. */
-	windows = div64_u64(ktime_get_ns() - start, MS_NS) + 1;
-	KUNIT_EXPECT_GE(test, windows * RETRIES_PER_MS * num_online_cpus() + WAITING, RETRIES);
+	ms = div64_u64(ktime_get_ns() - start, NSEC_PER_MSEC) + 1;
+	KUNIT_EXPECT_GE(test, ms * RETRIES_PER_MS * num_online_cpus() + WAITING, RETRIES);
 }
 
 static struct kunit_case emu_fair_cases[] = {

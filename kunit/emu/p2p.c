@@ -6,6 +6,7 @@
  */
 #include <linux/pci.h>
 #include <linux/scatterlist.h>
+#include <kverbs/delay.h>
 #include <kverbs/p2pdma.h>
 
 #include "emu/rig.h"
@@ -14,6 +15,8 @@
 
 #define HCA		"kvt_p2p"
 #define LEN		(4 * PAGE_SIZE)
+/* More than a poster copies itself. */
+#define LONG_LEN	(RIG_BUF + PAGE_SIZE)
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define ACCESS		(IB_ACCESS_LOCAL_WRITE | REMOTE)
 
@@ -40,12 +43,12 @@ static void scene_free(void *arg)
 }
 
 /* Allocates memory of the provider, in one piece. */
-static void scene_alloc(struct kunit *test, struct scene *s)
+static void scene_alloc(struct kunit *test, struct scene *s, u32 len)
 {
-	s->sgl = KVT_PTR(test, pci_p2pmem_alloc_sgl(s->provider, &s->nents, LEN));
+	s->sgl = KVT_PTR(test, pci_p2pmem_alloc_sgl(s->provider, &s->nents, len));
 	KUNIT_ASSERT_EQ(test, 1, s->nents);
 	s->at = sg_virt(s->sgl);
-	memset_io((void __iomem *)s->at, 0xee, LEN);
+	memset_io((void __iomem *)s->at, 0xee, len);
 }
 
 /* @place: PCI function that becomes the parent of the second end's device, or NULL. */
@@ -60,7 +63,7 @@ static struct scene *scene_new(struct kunit *test, struct pci_dev *provider, str
 	rig_start(test, s->r);
 	rig_fill(s->r->a.buf, RIG_BUF, 1);
 	kvt_defer(test, scene_free, s);
-	scene_alloc(test, s);
+	scene_alloc(test, s, LEN);
 	return s;
 }
 
@@ -245,6 +248,61 @@ static void first_use_is_from_any_context(struct kunit *test)
 	}
 }
 
+struct look {
+	bool done;
+	bool reader;
+};
+
+static void look_at_rcu(void *arg)
+{
+	struct look *look = arg;
+
+	look->reader = !preemptible() || rcu_preempt_depth();
+	/* release: pairs with the acquire of the waiter */
+	smp_store_release(&look->done, true);
+}
+
+static void look_at_next_page(void *arg)
+{
+	kverbs_delay_set_any("emu_p2p_span", look_at_rcu, arg);
+}
+
+/* With preemption on, a work item copies it, and looks for the memory page by page. */
+static void long_message_finds_memory_as_an_rcu_reader(struct kunit *test)
+{
+	struct scene *s = scene_near(test);
+	u32 quarter = LONG_LEN / RIG_SGE;
+	struct rig_end *a = &s->r->a;
+	struct ib_rdma_wr wr = {};
+	struct ib_sge sge[RIG_SGE];
+	struct look look = {};
+	struct ib_wc wc;
+	struct ib_mr *mr;
+	int i;
+
+	if (!IS_ENABLED(CONFIG_PREEMPT_RCU))
+		kunit_skip(test, "readers cannot be told from others on this kernel");
+	scene_free(s);
+	scene_alloc(test, s, LONG_LEN);
+	scene_map(test, s);
+	mr = scene_register(test, s);
+	for (i = 0; i < RIG_SGE; i++)
+		sge[i] = rig_sge(a, i * SZ_1K, quarter);
+	rig_send_wr(&wr.wr, 2, sge, RIG_SGE);
+	wr.wr.opcode = IB_WR_RDMA_WRITE;
+	wr.remote_addr = mr->iova;
+	wr.rkey = mr->rkey;
+	kverbs_delay_set_any("emu_copy_long", look_at_next_page, &look);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(a->qp, &wr.wr, NULL));
+	RIG_EXPECT_WC(test, a->scq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	/* acquire: pairs with the release in look_at_rcu() */
+	KUNIT_EXPECT_TRUE(test, smp_load_acquire(&look.done));
+	KUNIT_EXPECT_TRUE(test, look.reader);
+	for (i = 0; i < RIG_SGE; i++)
+		KUNIT_EXPECT_TRUE(test, scene_holds(s, i * quarter, a->buf + i * SZ_1K, quarter));
+}
+
 /* An access that extends one byte beyond the end of the memory fails. */
 static void memory_ends_where_it_ends(struct kunit *test)
 {
@@ -368,7 +426,7 @@ static void provider_comes_and_goes(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, s->sgl);
 
 	KUNIT_ASSERT_TRUE(test, p2p_rig_bind(rig->pdev[0]));
-	scene_alloc(test, s);
+	scene_alloc(test, s, LEN);
 	scene_map(test, s);
 	KUNIT_EXPECT_EQ(test, sg_dma_address(&old), sg_dma_address(s->sgl));
 	KUNIT_ASSERT_EQ(test, 0, scene_post(s, IB_WR_RDMA_READ, 15, a->mr->iova, a->mr->rkey));
@@ -390,6 +448,7 @@ static struct kunit_case emu_p2p_cases[] = {
 	KUNIT_CASE(local_key_serves_rdma),
 	KUNIT_CASE(local_key_serves_messages),
 	KUNIT_CASE(first_use_is_from_any_context),
+	KUNIT_CASE(long_message_finds_memory_as_an_rcu_reader),
 	KUNIT_CASE(memory_ends_where_it_ends),
 	KUNIT_CASE(without_a_place_nothing_is_mapped),
 	KUNIT_CASE(with_a_place_it_is_supported),

@@ -59,8 +59,10 @@ void emu_copy(struct emu_exec *ex, struct emu_cursor *to, struct emu_cursor *fro
 	size_t len;
 
 	kverbs_delay("emu_copy");
-	if (yield)
+	if (yield) {
 		preempt_enable();
+		kverbs_delay("emu_copy_long");
+	}
 	while (length && emu_cursor_next(from) && emu_cursor_next(to)) {
 		if (emu_cursor_must_leave(from) || emu_cursor_must_leave(to))
 			break;

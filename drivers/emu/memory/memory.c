@@ -123,12 +123,9 @@ bool emu_ram_reached_by(struct device *dev)
  */
 void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len)
 {
-	void *first, *last;
+	void *first = emu_dma_span(edev, addr, 1);
+	void *last = emu_dma_span(edev, addr + len - 1, 1);
 
-	rcu_read_lock();
-	first = emu_dma_span(edev, addr, 1);
-	last = emu_dma_span(edev, addr + len - 1, 1);
-	rcu_read_unlock();
 	return first && last == first + len - 1 ? first : NULL;
 }
 

@@ -67,7 +67,7 @@ static inline void *emu_ram_span(const struct emu_ram *ram, u64 addr, u64 len)
  * memory of a PCI device: see p2p.c. Other memory of devices can only be reached
  * through user regions: see umem_pages.c.
  *
- * Context: Any, with preemption off or under rcu_read_lock().
+ * Context: Any.
  * Return: the kernel address, or NULL if part of the range is not memory;
  * emu_p2p_syndrome() says why.
  */

@@ -26,6 +26,7 @@
 #include <linux/pci.h>
 #include <linux/rculist.h>
 #include <linux/slab.h>
+#include <kverbs/delay.h>
 #include <kverbs/p2pdma.h>
 
 #include "../lib/emu.h"
@@ -121,7 +122,7 @@ void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len)
  * @addr: first DMA address
  * @len: bytes, not 0
  *
- * Context: Any, with preemption off or under rcu_read_lock().
+ * Context: Any. The memory outlives the range, as emu_p2p_goes() explains.
  * Return: the kernel address; NULL if the range is not such memory, or if no route to it
  * is known: see emu_p2p_syndrome().
  */
@@ -129,15 +130,22 @@ void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
 {
 	phys_addr_t phys = dma_to_phys(&edev->pdev->dev, addr);
 	struct emu_p2p_range *range;
+	void *mem = NULL;
 	u64 offset, size;
 
-	list_for_each_entry_rcu(range, &edev->p2p.ranges, entry, rcu_read_lock_any_held()) {
+	/* The copy of a long message comes here with preemption on. */
+	rcu_read_lock();
+	list_for_each_entry_rcu(range, &edev->p2p.ranges, entry) {
+		kverbs_delay("emu_p2p_span");
 		offset = phys - range->start;
 		size = READ_ONCE(range->size);
-		if (offset < size && len <= size - offset)
-			return range->mem + offset;
+		if (offset < size && len <= size - offset) {
+			mem = range->mem + offset;
+			break;
+		}
 	}
-	return NULL;
+	rcu_read_unlock();
+	return mem;
 }
 
 /*
@@ -176,7 +184,7 @@ static enum emu_syndrome emu_p2p_ask(struct emu_p2p *p2p, phys_addr_t phys)
  * @addr: first DMA address
  * @len: bytes, not 0
  *
- * Context: Any, with preemption off or under rcu_read_lock().
+ * Context: Any.
  * Return: EMU_SYN_PAUSED while a route to it is being looked for, and the caller should
  * try again; EMU_SYN_ROUTE if there is none; EMU_SYN_ADDRESS if it is not peer-to-peer
  * memory, or does not end in the same memory.
