@@ -478,7 +478,8 @@ void ib_events_init(struct ib_device *dev)
 	init_llist_head(&priv->events);
 	INIT_WORK(&priv->event_work, event_work);
 	INIT_DELAYED_WORK(&priv->event_again, event_again);
-	init_irq_work(&priv->event_irq, event_irq_work);
+	/* Hard: with PREEMPT_RT, a thread might still be on its way when the device is freed. */
+	priv->event_irq = IRQ_WORK_INIT_HARD(event_irq_work);
 }
 
 /* The ports are set up: accept events. */

@@ -220,7 +220,11 @@ static void emu_notify_settle(struct emu_notify *notify, int due)
 	/* acquire: all that the handlers did is done */
 	while (atomic_read_acquire(&notify->state) & (due | EMU_NOTIFY_RUNNING)) {
 		irq_work_sync(&notify->work);
-		cond_resched();
+		/* The thread that runs it may be on this CPU, and have a lower priority. */
+		if (IS_ENABLED(CONFIG_PREEMPT_RT))
+			schedule_timeout_uninterruptible(1);
+		else
+			cond_resched();
 	}
 }
 
@@ -238,7 +242,7 @@ static void emu_notify_quiesce(struct emu_notify *notify)
  */
 static void emu_notify_release(struct emu_notify *notify)
 {
-	/* Whoever found the object alive in emu_notify_end() has queued the irq_work, which has run, */
+	/* Whoever found the object alive in emu_notify_end() has queued the irq_work: it has run, */
 	irq_work_sync(&notify->work);
 	/* and is through: with PREEMPT_RT it is not an interrupt, but a task. */
 	if (IS_ENABLED(CONFIG_PREEMPT_RT))

@@ -21,6 +21,7 @@
 #include <linux/debugfs.h>
 #include <linux/fs.h>
 #include <linux/poll.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
@@ -313,7 +314,13 @@ static int emu_capture_release(struct inode *inode, struct file *file)
 	if (capture->edev)
 		emu_capture_detach(capture);
 	mutex_unlock(&emu_capture_lock);
+	/*
+	 * This may miss a run in progress on another CPU, which is over after a grace period. With
+	 * PREEMPT_RT, it is a thread that runs, and no RCU reader.
+	 */
 	irq_work_sync(&capture->wake);
+	if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		synchronize_rcu_tasks();
 	emu_ring_destroy(&capture->ring);
 	mutex_destroy(&capture->reading);
 	kfree_rcu(capture, rcu);

@@ -247,7 +247,7 @@ void emu_port_flap(struct emu_port *port, u32 ms)
 	if (atomic_xchg(&port->flap, 1))
 		return;
 	emu_port_set_flapping(port, true);
-	hrtimer_start(&port->flap_timer, ms_to_ktime(ms), HRTIMER_MODE_REL);
+	hrtimer_start(&port->flap_timer, ms_to_ktime(ms), HRTIMER_MODE_REL_HARD);
 }
 
 /**
@@ -467,7 +467,10 @@ static void emu_port_note_mtu(struct emu_port *port, const struct net_device *ne
 	emu_port_update_mtu(port);
 }
 
-/* Sets the active width, or lets it follow the network device if @width is 0. Returns 0, or -EINVAL. */
+/*
+ * Sets the active width, or lets it follow the network device if @width is 0. Returns 0, or
+ * -EINVAL.
+ */
 int emu_port_set_width(struct emu_port *port, enum ib_port_width width)
 {
 	if (width && ib_width_enum_to_int(width) < 0)
@@ -568,9 +571,12 @@ int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name
 	if (!err)
 		emu_port_note_netdev(port, netdev);
 	rtnl_unlock();
-	if (err)
-		pr_warn("port %u: cannot bind to network device '%s' (%d)\n", port->num, name,
-			err);
+	/* emu_port_check_netdev() has said why it is busy. */
+	if (err && err != -EBUSY)
+		pr_warn("port %u of %s: cannot bind to network device '%s': %s (%d)\n", port->num,
+			port->edev->ibdev.name, name,
+			netdev ? "refused by the core" :
+				 "there is none of that name in this network namespace", err);
 	return err;
 }
 
@@ -671,7 +677,8 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 {
 	int err;
 
-	hrtimer_init(&port->flap_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	/* In the hard interrupt, for the CPU may be kept busy: see queue/doorbell.c. */
+	hrtimer_init(&port->flap_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	port->flap_timer.function = emu_port_flap_end;
 	emu_sa_init(port);
 	port->counters = alloc_percpu(struct emu_counters);
