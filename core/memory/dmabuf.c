@@ -26,6 +26,10 @@
 
 MODULE_IMPORT_NS(DMA_BUF);
 
+/* How often to try to map memory that has moved, and the time between two tries: 1 s in all. */
+#define REMAP_TRIES	50
+#define REMAP_DELAY	(HZ / 50)
+
 static void remap_region(struct work_struct *work);
 
 static bool is_in(const struct dma_buf *dmabuf, size_t offset, size_t length)
@@ -77,7 +81,7 @@ static struct ib_umem_dmabuf *get(struct ib_device *device, unsigned long offset
 	}
 	umem_init(&d->umem, device, offset, size, access);
 	d->umem.is_dmabuf = true;
-	INIT_WORK(&d->remap, remap_region);
+	INIT_DELAYED_WORK(&d->remap, remap_region);
 	attach = ERR_PTR(-EINVAL);
 	if (is_in(dmabuf, offset, size))
 		attach = dma_buf_dynamic_attach(dmabuf, device->dma_device, ops, d);
@@ -287,7 +291,7 @@ void ib_umem_dmabuf_release(struct ib_umem_dmabuf *umem_dmabuf)
 	struct dma_buf *dmabuf = d->attach->dmabuf;
 
 	/* The work uses the attachment. Without a region, a move does not start it again. */
-	cancel_work_sync(&d->remap);
+	cancel_delayed_work_sync(&d->remap);
 	umem_lock(&d->umem);
 	ib_umem_dmabuf_unmap_pages(d);
 	if (d->pinned)
@@ -313,8 +317,10 @@ static void region_moves(struct dma_buf_attachment *attach)
 	if (mr)
 		d->umem.ibdev->ops.pause_mr(mr);
 	ib_umem_dmabuf_unmap_pages(d);
-	if (mr)
-		queue_work(system_unbound_wq, &d->remap);
+	if (!mr)
+		return;
+	d->remap_tries = REMAP_TRIES;
+	queue_delayed_work(system_unbound_wq, &d->remap, 0);
 }
 
 static const struct dma_buf_attach_ops moving_ops = {
@@ -330,15 +336,38 @@ static int resume(struct ib_umem_dmabuf *d)
 	       umem->ibdev->ops.resume_mr(umem->mr, umem);
 }
 
+/*
+ * The region is paused, and those who use it try again: so there is time for memory to become free,
+ * or for an exporter that is busy. Returns whether to come back for that.
+ */
+static bool remap_later(struct ib_umem_dmabuf *d, int err)
+{
+	if (err != -ENOMEM && err != -EAGAIN && err != -EBUSY && err != -EINTR)
+		return false;
+	return d->remap_tries && d->remap_tries--;
+}
+
 static void remap_region(struct work_struct *work)
 {
-	struct ib_umem_dmabuf *d = container_of(work, typeof(*d), remap);
+	struct ib_umem_dmabuf *d = container_of(to_delayed_work(work), typeof(*d), remap);
+	struct ib_umem *umem = &d->umem;
+	int err;
 
-	umem_lock(&d->umem);
+	umem_lock(umem);
 	/* The region may have ended, or the memory been mapped, meanwhile. */
-	if (d->umem.mr && !d->umem.revoked && !d->sgt && resume(d))
-		umem_revoke(&d->umem);
-	umem_unlock(&d->umem);
+	if (!umem->mr || umem->revoked || d->sgt)
+		goto unlock;
+	err = resume(d);
+	if (err && remap_later(d, err)) {
+		queue_delayed_work(system_unbound_wq, &d->remap, REMAP_DELAY);
+	} else if (err) {
+		ibdev_warn_ratelimited(umem->ibdev,
+				       "mr %u: revoked, because its dma-buf cannot be mapped after a move (%d)\n",
+				       umem->mr->res.id, err);
+		umem_revoke(umem);
+	}
+unlock:
+	umem_unlock(umem);
 }
 
 static bool device_can_wait(const struct ib_device *device)

@@ -78,6 +78,7 @@ struct ib_umem {
  * @private: for the use of whoever obtained the memory
  * @pinned: the memory is pinned: it does not move
  * @remap: private to the midlayer: maps the memory again after a move
+ * @remap_tries: private to the midlayer: how often to try that again
  */
 struct ib_umem_dmabuf {
 	struct ib_umem umem;
@@ -85,7 +86,8 @@ struct ib_umem_dmabuf {
 	struct sg_table *sgt;
 	void *private;
 	bool pinned;
-	struct work_struct remap;
+	struct delayed_work remap;
+	unsigned int remap_tries;
 };
 
 static inline struct ib_umem_dmabuf *to_ib_umem_dmabuf(struct ib_umem *umem)

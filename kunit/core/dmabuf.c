@@ -316,7 +316,9 @@ static struct ib_mr *reg(struct kunit *test, struct rig *r)
 /* Waits for the work item that maps the memory again after a move. */
 static void settle(struct ib_mr *mr)
 {
-	flush_work(&to_ib_umem_dmabuf(mr->umem)->remap);
+	/* It may try again. */
+	while (flush_delayed_work(&to_ib_umem_dmabuf(mr->umem)->remap))
+		;
 }
 
 static void device_that_cannot_wait_has_it_pinned(struct kunit *test)

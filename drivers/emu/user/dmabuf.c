@@ -22,16 +22,22 @@
 #include "../memory/region.h"
 #include "user.h"
 
+/* How often to try to map memory that has moved, and the time between two tries: 1 s in all. */
+#define EMU_DMABUF_TRIES	50
+#define EMU_DMABUF_DELAY	(HZ / 50)
+
 /**
  * struct emu_dmabuf - the tie between a dma-buf and its region
  * @umem: the memory
  * @ibmr: the region; NULL before it is there, and once it is dead
  * @map: maps the dma-buf again
+ * @tries: how often to try that again
  */
 struct emu_dmabuf {
 	struct ib_umem_dmabuf *umem;
 	struct ib_mr *ibmr;
-	struct work_struct map;
+	struct delayed_work map;
+	unsigned int tries;
 };
 
 static struct dma_resv *emu_dmabuf_resv(const struct emu_dmabuf *dmabuf)
@@ -68,21 +74,32 @@ static int emu_dmabuf_resume(struct emu_dmabuf *dmabuf)
 	return err;
 }
 
+/* As remap_later() in core/memory/dmabuf.c. */
+static bool emu_dmabuf_map_later(struct emu_dmabuf *dmabuf, int err)
+{
+	if (err != -ENOMEM && err != -EAGAIN && err != -EBUSY && err != -EINTR)
+		return false;
+	return dmabuf->tries && dmabuf->tries--;
+}
+
 static void emu_dmabuf_map(struct work_struct *work)
 {
-	struct emu_dmabuf *dmabuf = container_of(work, struct emu_dmabuf, map);
+	struct emu_dmabuf *dmabuf = container_of(to_delayed_work(work), struct emu_dmabuf, map);
 	int err;
 
 	dma_resv_lock(emu_dmabuf_resv(dmabuf), NULL);
-	if (dmabuf->ibmr && !dmabuf->umem->sgt) {
-		err = emu_dmabuf_resume(dmabuf);
-		if (err) {
-			ibdev_dbg(dmabuf->ibmr->device,
-				  "region 0x%x revoked: cannot map its dma-buf again (%d)\n",
-				  dmabuf->ibmr->lkey, err);
-			emu_revoke_mr(dmabuf->ibmr);
-		}
+	if (!dmabuf->ibmr || dmabuf->umem->sgt)
+		goto unlock;
+	err = emu_dmabuf_resume(dmabuf);
+	if (err && emu_dmabuf_map_later(dmabuf, err)) {
+		queue_delayed_work(system_unbound_wq, &dmabuf->map, EMU_DMABUF_DELAY);
+	} else if (err) {
+		ibdev_warn_ratelimited(dmabuf->ibmr->device,
+				       "region 0x%x: revoked, because its dma-buf cannot be mapped after a move (%d)\n",
+				       dmabuf->ibmr->lkey, err);
+		emu_revoke_mr(dmabuf->ibmr);
 	}
+unlock:
 	dma_resv_unlock(emu_dmabuf_resv(dmabuf));
 }
 
@@ -98,8 +115,10 @@ static void emu_dmabuf_moved(struct dma_buf_attachment *attach)
 	if (dmabuf->ibmr)
 		emu_pause_mr(dmabuf->ibmr);
 	ib_umem_dmabuf_unmap_pages(umem);
-	if (dmabuf->ibmr)
-		queue_work(system_unbound_wq, &dmabuf->map);
+	if (!dmabuf->ibmr)
+		return;
+	dmabuf->tries = EMU_DMABUF_TRIES;
+	queue_delayed_work(system_unbound_wq, &dmabuf->map, 0);
 }
 
 static const struct dma_buf_attach_ops emu_dmabuf_attach_ops = {
@@ -155,7 +174,7 @@ struct ib_mr *emu_user_reg_dmabuf(struct ib_pd *pd, u64 offset, u64 length, u64 
 		kfree(dmabuf);
 		return ERR_CAST(umem);
 	}
-	INIT_WORK(&dmabuf->map, emu_dmabuf_map);
+	INIT_DELAYED_WORK(&dmabuf->map, emu_dmabuf_map);
 	dmabuf->umem = umem;
 	dma_resv_lock(emu_dmabuf_resv(dmabuf), NULL);
 	umem->private = dmabuf;
@@ -189,7 +208,7 @@ int emu_user_dereg_dmabuf(struct ib_mr *ibmr)
 	if (err)
 		return err;
 	/* Nobody queues it again. */
-	cancel_work_sync(&dmabuf->map);
+	cancel_delayed_work_sync(&dmabuf->map);
 	ib_umem_release(&umem->umem);
 	kfree(dmabuf);
 	return 0;
