@@ -338,7 +338,8 @@ static int enter_table(struct ib_device *dev, const char *pattern,
 	if (ret) {
 		pr_warn("cannot register device \"%s\" of %pS: %s\n",
 			pattern ? : "", caller,
-			ret == -ENFILE ? "name in use" : "invalid name");
+			ret == -ENFILE ? "name in use" :
+			"not a word without '/', shorter than 64 bytes, with at most one %d");
 		return ret;
 	}
 	ret = dev_set_name(&dev->dev, "%s", name);

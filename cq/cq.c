@@ -60,6 +60,9 @@ static void ib_cq_end_callbacks(struct ib_cq *cq)
 static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
 {
 	struct ib_device *dev = cq->device;
+	const struct ib_verb_call call = {
+		.dev = dev, .client = cq->res.kern_name, .site = cq->res.site, .what = "create_cq",
+	};
 	int err;
 
 	err = IB_IN_FRAME(dev, NULL, "create_cq", IB_FRAME_METHOD, cq->res.site,
@@ -69,7 +72,8 @@ static int ib_cq_make(struct ib_cq *cq, const struct ib_cq_init_attr *attr)
 	/* The driver may have reported something before it failed. */
 	if (err)
 		ib_cq_end_callbacks(cq);
-	return err;
+	return ib_refused(&call, err, "cqe %u, comp_vector %u, flags %#x", attr->cqe,
+			  attr->comp_vector, attr->flags);
 }
 
 static int ib_cq_unmake(struct ib_cq *cq, struct ib_udata *udata, unsigned long site)
@@ -390,11 +394,9 @@ int ib_resize_cq(struct ib_cq *cq, int cqe)
 		return ret;
 	ret = IB_METHOD(cq->device, &cq->res, "resize_cq",
 			cq->device->ops.resize_cq(cq, cqe, NULL));
-	if (ret == -EINVAL)
-		ib_invalid(&call, "refused by the driver (cqe %d)", cqe);
 	if (!ret && cq->cqe < cqe)
 		ib_output_missing(cq->device, &cq->res, "resize_cq",
 				  "returned fewer entries than asked for", _RET_IP_);
-	return ret;
+	return ib_refused(&call, ret, "cqe %d", cqe);
 }
 EXPORT_SYMBOL(ib_resize_cq);

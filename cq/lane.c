@@ -210,9 +210,9 @@ static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
 	 * must not.
 	 */
 	if (wc->status == IB_WC_SUCCESS || wc->wr_cqe)
-		ibdev_warn_ratelimited(cq->device, "%s: dropping a completion of QP 0x%x without %s\n",
+		ibdev_warn_ratelimited(cq->device, "%s: dropping a completion of qp %u without %s\n",
 				       (wc->qp ? wc->qp->res.kern_name : cq->res.kern_name) ?: "?",
-				       wc->qp ? wc->qp->qp_num : 0,
+				       wc->qp ? wc->qp->res.id : 0,
 				       wc->wr_cqe ? "done()" : "wr_cqe");
 }
 

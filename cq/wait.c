@@ -2,11 +2,11 @@
 /*
  * Waiting for a CQ that the core polls.
  *
- * A waiter puts itself on cq->waiters, sets IB_CQ_WAIT and wakes the CQ. The CQ's runner
- * takes the waiters when it begins a round with nothing polled ahead: by then all that was polled
- * before has been handed out, and some waiters need no more. The others wait until the CQ has been empty
- * once after that, or as many completions as it can hold have been handled; until then they
- * are on cq->flushing, and the CQ stays ready.
+ * A waiter puts itself on cq->waiters, sets IB_CQ_WAIT and wakes the CQ. The CQ's runner takes the
+ * waiters when it begins a round with nothing polled ahead: by then all that was polled before has
+ * been handed out, and some waiters need no more. The others wait until the CQ has been empty once
+ * after that, or as many completions as it can hold have been handled; until then they are on
+ * cq->flushing, and the CQ stays ready.
  *
  * A drain waits for the done() of one completion, which wakes it, as does a failure of the
  * CQ. With IB_POLL_DIRECT it also polls, see direct.c.
@@ -330,8 +330,8 @@ static void ib_cq_wait_round(struct ib_cq *cq, struct ib_cq_waiter *waiter, stru
 	if (!ib_cq_is_direct(cq)) {
 		while (!wait_for_completion_timeout(&waiter->done, ib_wait_warn_timeout()))
 			ibdev_warn(cq->device,
-				   "%s: destroying QP 0x%x: waiting for a done() of its CQ to return; does it need a lock that the caller holds?\n",
-				   qp->res.kern_name, qp->qp_num);
+				   "%s: destroying qp %u: waiting for a done() of its CQ to return; does it need a lock that the caller holds?\n",
+				   qp->res.kern_name, qp->res.id);
 		return;
 	}
 	ib_cq_direct_claim(cq);

@@ -103,6 +103,31 @@ int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...)
 }
 
 /**
+ * ib_refused() - log and trace that a driver's method answers a call with -EINVAL
+ * @call: the call
+ * @err: what the method returned
+ * @fmt: format of the arguments that the driver may have disliked; without a newline
+ *
+ * Does nothing for any other error: those speak for themselves.
+ *
+ * Context: Any.
+ * Return: @err.
+ */
+int ib_refused(const struct ib_verb_call *call, int err, const char *fmt, ...)
+{
+	struct va_format vaf = { .fmt = fmt };
+	va_list args;
+
+	if (err != -EINVAL)
+		return err;
+	va_start(args, fmt);
+	vaf.va = &args;
+	ib_invalid(call, "refused by the driver (%pV)", &vaf);
+	va_end(args);
+	return err;
+}
+
+/**
  * ib_check_range() - check that a number which a consumer gave is in its range
  * @call: the call
  * @name: name of the attribute

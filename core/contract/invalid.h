@@ -36,6 +36,8 @@ void ib_invalid_init(struct ib_device *dev);
 
 __printf(2, 3) __cold
 int ib_invalid(const struct ib_verb_call *call, const char *fmt, ...);
+__printf(3, 4) __cold
+int ib_refused(const struct ib_verb_call *call, int err, const char *fmt, ...);
 int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value, s64 min,
 		   s64 max);
 

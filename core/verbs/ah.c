@@ -364,6 +364,13 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 	return ah;
 }
 
+static int ah_refused(const struct ib_verb_call *call, int err,
+		      const struct rdma_ah_attr *ah_attr)
+{
+	return ib_refused(call, err, "sl %u, flow_label %#x", rdma_ah_get_sl(ah_attr),
+			  ah_attr->grh.flow_label);
+}
+
 /* @resolve: look up the Ethernet address of a RoCE destination. */
 static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_attr, u32 flags,
 				      struct ib_udata *udata, bool resolve, unsigned long site)
@@ -388,6 +395,8 @@ static struct ib_ah *ah_create_filled(struct ib_pd *pd, struct rdma_ah_attr *ah_
 	kverbs_delay("ah_create");
 	ret = resolve ? ib_ah_attr_resolve(ah_attr) : 0;
 	ah = ret ? ERR_PTR(ret) : ah_create(pd, ah_attr, flags, udata, site);
+	if (!ret && IS_ERR(ah))
+		ah_refused(&call, PTR_ERR(ah), ah_attr);
 	ib_ah_attr_unfill(ah_attr, passed);
 	return ah;
 }
@@ -431,7 +440,8 @@ EXPORT_SYMBOL(rdma_create_user_ah);
  * @ah: the handle
  * @ah_attr: the new address, of the same kind
  *
- * Requests that are already posted use either the old or the new address.
+ * Requests that are already posted use either the old or the new address. Nobody may post
+ * with the handle meanwhile: such a request could take parts of both.
  *
  * Context: Any.
  * Return: 0; -EOPNOTSUPP if the driver has no such method; -EINVAL for a bad
@@ -462,7 +472,7 @@ int rdma_modify_ah(struct ib_ah *ah, struct rdma_ah_attr *ah_attr)
 	if (!ret)
 		ib_ah_set_sgid(&ah->sgid_attr, ah_attr);
 	ib_ah_attr_unfill(ah_attr, passed);
-	return ret;
+	return ah_refused(&call, ret, ah_attr);
 }
 EXPORT_SYMBOL(rdma_modify_ah);
 

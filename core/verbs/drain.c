@@ -37,10 +37,27 @@ static void drain_done(struct ib_cq *cq, struct ib_wc *wc)
 	ib_cq_wake_waiters_done(cq);
 }
 
+static const char *drain_why(int err)
+{
+	switch (err) {
+	case -EINVAL:
+		return "the QP is in RESET, or its CQ is not of ib_alloc_cq()";
+	case -EDEADLK:
+		return "called from a done() that it would wait for";
+	case -ENOMEM:
+		return "the queue has no room for one more request";
+	case -ETIMEDOUT:
+		return "no IB_EVENT_QP_LAST_WQE_REACHED from the device";
+	default:
+		return "the device failed";
+	}
+}
+
 static void drain_failed(struct ib_qp *qp, const char *queue, int err)
 {
-	ibdev_warn(qp->device, "cannot drain the %s queue of QP 0x%x of %s: %d\n",
-		   queue, qp->qp_num, qp->res.kern_name, err);
+	ibdev_warn(qp->device,
+		   "cannot drain the %s queue of qp %u of %s: %s (%d); its requests may be in progress until it is destroyed\n",
+		   queue, qp->res.id, qp->res.kern_name, drain_why(err), err);
 }
 
 /*

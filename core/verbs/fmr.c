@@ -69,8 +69,11 @@ struct ib_fmr *ib_alloc_fmr(struct ib_pd *pd, int mr_access_flags,
 	fmr = IB_METHOD(device, NULL, "alloc_fmr",
 			device->ops.alloc_fmr(pd, mr_access_flags, fmr_attr));
 	fmr = IB_OUTPUT(device, "alloc_fmr", _RET_IP_, fmr);
-	if (IS_ERR(fmr))
+	if (IS_ERR(fmr)) {
+		ib_refused(&call, PTR_ERR(fmr), "max_pages %d, max_maps %d, page_shift %u",
+			   fmr_attr->max_pages, fmr_attr->max_maps, fmr_attr->page_shift);
 		return fmr;
+	}
 	fmr->device = device;
 	fmr->pd = pd;
 	INIT_LIST_HEAD(&fmr->list);

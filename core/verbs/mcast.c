@@ -30,19 +30,19 @@ static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
 		lid != be16_to_cpu(IB_LID_PERMISSIVE));
 }
 
-static int mcast_check(const struct ib_qp *qp, const char *what, union ib_gid *gid, u16 lid)
+static int mcast_check(const struct ib_verb_call *call, const struct ib_qp *qp,
+		       const union ib_gid *gid, u16 lid)
 {
-	const struct ib_verb_call call = { .dev = qp->device, .res = &qp->res, .what = what };
 	const struct ib_device_ops *ops = &qp->device->ops;
 
 	if (!ops->attach_mcast || !ops->detach_mcast)
 		return -EOPNOTSUPP;
 	if (qp->qp_type != IB_QPT_UD)
-		return ib_invalid(&call, "the QP has type %d, not IB_QPT_UD", qp->qp_type);
+		return ib_invalid(call, "the QP has type %d, not IB_QPT_UD", qp->qp_type);
 	if (!rdma_is_multicast_addr((struct in6_addr *)gid))
-		return ib_invalid(&call, "GID %pI6 is not a multicast GID", gid->raw);
+		return ib_invalid(call, "GID %pI6 is not a multicast GID", gid->raw);
 	if (!mcast_lid_is_ok(qp, lid))
-		return ib_invalid(&call, "LID %#x is not a multicast LID", lid);
+		return ib_invalid(call, "LID %#x is not a multicast LID", lid);
 	return 0;
 }
 
@@ -61,9 +61,12 @@ static int mcast_check(const struct ib_qp *qp, const char *what, union ib_gid *g
  */
 int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "attach_mcast",
+	};
 	int ret;
 
-	ret = mcast_check(qp, "attach_mcast", gid, lid);
+	ret = mcast_check(&call, qp, gid, lid);
 	if (ret)
 		return ret;
 	atomic_inc(&qp->usecnt);
@@ -71,7 +74,7 @@ int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 			qp->device->ops.attach_mcast(qp, gid, lid));
 	if (ret)
 		atomic_dec(&qp->usecnt);
-	return ret;
+	return ib_refused(&call, ret, "is it already attached to %pI6?", gid->raw);
 }
 EXPORT_SYMBOL(ib_attach_mcast);
 
@@ -87,15 +90,18 @@ EXPORT_SYMBOL(ib_attach_mcast);
  */
 int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
+	const struct ib_verb_call call = {
+		.dev = qp->device, .res = &qp->res, .what = "detach_mcast",
+	};
 	int ret;
 
-	ret = mcast_check(qp, "detach_mcast", gid, lid);
+	ret = mcast_check(&call, qp, gid, lid);
 	if (ret)
 		return ret;
 	ret = IB_METHOD(qp->device, &qp->res, "detach_mcast",
 			qp->device->ops.detach_mcast(qp, gid, lid));
 	if (!ret)
 		atomic_dec(&qp->usecnt);
-	return ret;
+	return ib_refused(&call, ret, "is it attached to %pI6?", gid->raw);
 }
 EXPORT_SYMBOL(ib_detach_mcast);

@@ -106,10 +106,10 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 
 	mr = IB_METHOD(pd->device, NULL, "alloc_mr", ops->alloc_mr(pd, mr_type, max_num_sg));
 	mr = IB_OUTPUT(pd->device, "alloc_mr", _RET_IP_, mr);
-	if (!IS_ERR(mr))
+	if (IS_ERR(mr))
+		ib_refused(&call, PTR_ERR(mr), "max_num_sg %u", max_num_sg);
+	else
 		present_new(mr, pd, mr_type, "alloc_mr", _RET_IP_);
-	else if (PTR_ERR(mr) == -EINVAL)
-		ib_invalid(&call, "refused by the driver (max_num_sg %u)", max_num_sg);
 	return mr;
 }
 EXPORT_SYMBOL(ib_alloc_mr);
@@ -147,6 +147,8 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 		       ops->alloc_mr_integrity(pd, max_num_data_sg, max_num_meta_sg));
 	mr = IB_OUTPUT(pd->device, "alloc_mr_integrity", _RET_IP_, mr);
 	if (IS_ERR(mr)) {
+		ib_refused(&call, PTR_ERR(mr), "max_num_data_sg %u, max_num_meta_sg %u",
+			   max_num_data_sg, max_num_meta_sg);
 		kfree(sig_attrs);
 		return mr;
 	}
@@ -159,6 +161,9 @@ EXPORT_SYMBOL(ib_alloc_mr_integrity);
 /* ib_dereg_mr_user() on behalf of the caller at @site. */
 int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 {
+	const struct ib_verb_call call = {
+		.dev = mr->device, .res = &mr->res, .what = "dereg_mr",
+	};
 	struct ib_sig_attrs *sig_attrs = mr->sig_attrs;
 	struct ib_device *device = mr->device;
 	struct ib_umem *umem = mr->umem;
@@ -180,7 +185,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(site), site, 1,
 					   "destroyed while the driver uses it");
-		return ret;
+		return ib_refused(&call, ret, "is a memory window bound to it?");
 	}
 	rdma_restrack_forget(device, RDMA_RESTRACK_MR, gone);
 	ib_umem_release(umem);

@@ -83,8 +83,9 @@ void ib_mr_pool_empty(struct ib_qp *qp, struct list_head *list, unsigned long si
 		spin_unlock_irq(&qp->mr_lock);
 		ret = ib_mr_free(mr, NULL, site);
 		if (ret) {
-			ibdev_warn(qp->device, "qp %u: cannot free mr %u of its pool (%d)\n",
-				   qp->res.id, mr->res.id, ret);
+			ibdev_warn(qp->device,
+				   "driver failed to free mr %u of the pool of qp %u of %s (%d)\n",
+				   mr->res.id, qp->res.id, qp->res.kern_name, ret);
 			list_add_tail(&mr->qp_entry, &stuck);
 		}
 		spin_lock_irq(&qp->mr_lock);

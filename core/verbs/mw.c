@@ -17,12 +17,9 @@
 #include "../contract/invalid.h"
 #include "verbs.h"
 
-static int mw_check_type(struct ib_pd *pd, enum ib_mw_type type)
+static int mw_check_type(const struct ib_verb_call *call, const struct ib_device *device,
+			 enum ib_mw_type type)
 {
-	const struct ib_verb_call call = {
-		.dev = pd->device, .res = &pd->res, .what = "alloc_mw",
-	};
-	struct ib_device *device = pd->device;
 	u64 caps = device->attrs.device_cap_flags, wanted;
 
 	switch (type) {
@@ -34,7 +31,7 @@ static int mw_check_type(struct ib_pd *pd, enum ib_mw_type type)
 			 IB_DEVICE_MEM_WINDOW_TYPE_2B;
 		break;
 	default:
-		return ib_invalid(&call, "type %d: no such type of window", type);
+		return ib_invalid(call, "type %d: no such type of window", type);
 	}
 	if (!device->ops.alloc_mw || !device->ops.dealloc_mw || !(caps & wanted))
 		return -EOPNOTSUPP;
@@ -56,10 +53,13 @@ static int mw_check_type(struct ib_pd *pd, enum ib_mw_type type)
 struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 {
 	struct ib_device *device = pd->device;
+	const struct ib_verb_call call = {
+		.dev = device, .res = &pd->res, .what = "alloc_mw",
+	};
 	struct ib_mw *mw;
 	int ret;
 
-	ret = mw_check_type(pd, type);
+	ret = mw_check_type(&call, device, type);
 	if (ret)
 		return ERR_PTR(ret);
 
@@ -74,6 +74,7 @@ struct ib_mw *ib_alloc_mw(struct ib_pd *pd, enum ib_mw_type type)
 
 	ret = IB_METHOD(device, NULL, "alloc_mw", device->ops.alloc_mw(mw, NULL));
 	if (ret) {
+		ib_refused(&call, ret, "type %d", type);
 		kfree_rcu(mw, rcu);
 		return ERR_PTR(ret);
 	}

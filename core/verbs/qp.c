@@ -257,9 +257,7 @@ static struct ib_qp *qp_make(struct ib_pd *pd, struct ib_qp_init_attr *init,
 	ret = IB_IN_FRAME(device, NULL, "create_qp", IB_FRAME_METHOD, maker->site,
 			  device->ops.create_qp(qp, init, maker->udata));
 	if (ret) {
-		if (ret == -EINVAL)
-			ib_invalid(call, "refused by the driver (max_inline_data %u)",
-				   init->cap.max_inline_data);
+		ib_refused(call, ret, "max_inline_data %u", init->cap.max_inline_data);
 		ib_notify_quiesce(&qp->notify);
 		qp_unuse_others(qp);
 		ib_track_drop_user(&qp->res);
@@ -632,8 +630,8 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		return ret;
 	if (qp->mrs_used > 0) {
 		ibdev_warn(qp->device,
-			   "%s destroys QP 0x%x while %d MRs of its pool are in use\n",
-			   qp->res.kern_name, qp->qp_num, qp->mrs_used);
+			   "%s: destroying qp %u while %d MRs of its pool are in use; return them with ib_mr_pool_put() first\n",
+			   qp->res.kern_name, qp->res.id, qp->mrs_used);
 		ib_contract_report(IB_RULE_BUSY, qp->device, &qp->res,
 				   ib_contract_culprit(_RET_IP_), _RET_IP_,
 				   qp->mrs_used, "destroyed while %d MRs of its pool are in use",
@@ -650,8 +648,8 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		ib_notify_revive(&qp->notify);
 		rdma_restrack_readd(&qp->res);
 		ibdev_warn(qp->device,
-			   "driver failed to destroy QP 0x%x of %s (%d)\n",
-			   qp->qp_num, qp->res.kern_name, ret);
+			   "driver failed to destroy qp %u of %s (%d)\n",
+			   qp->res.id, qp->res.kern_name, ret);
 		return ret;
 	}
 

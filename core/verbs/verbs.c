@@ -265,6 +265,8 @@ struct ib_srq *ib_create_srq_user(struct ib_pd *pd,
 	ret = IB_METHOD(device, NULL, "create_srq",
 			device->ops.create_srq(srq, srq_init_attr, udata));
 	if (ret) {
+		ib_refused(&call, ret, "max_wr %u, max_sge %u", srq_init_attr->attr.max_wr,
+			   srq_init_attr->attr.max_sge);
 		ib_notify_quiesce(&srq->notify);
 		ib_track_drop_user(&srq->res);
 		ib_notify_free_srq(srq);
@@ -312,11 +314,9 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 	}
 	ret = IB_METHOD(device, &srq->res, "modify_srq",
 			device->ops.modify_srq(srq, srq_attr, srq_attr_mask, NULL));
-	if (ret == -EINVAL)
-		ib_invalid(&call, "refused by the driver (srq_limit %u, max_wr %u)",
-			   srq_attr_mask & IB_SRQ_LIMIT ? srq_attr->srq_limit : 0,
-			   srq_attr_mask & IB_SRQ_MAX_WR ? srq_attr->max_wr : 0);
-	return ret;
+	return ib_refused(&call, ret, "srq_limit %u, max_wr %u",
+			  srq_attr_mask & IB_SRQ_LIMIT ? srq_attr->srq_limit : 0,
+			  srq_attr_mask & IB_SRQ_MAX_WR ? srq_attr->max_wr : 0);
 }
 EXPORT_SYMBOL(ib_modify_srq);
 

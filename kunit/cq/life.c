@@ -400,7 +400,7 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 	struct lines *with_qp, *with_owner;
 	char *text = kvt_zalloc(test, 32);
 
-	snprintf(text, 32, "QP 0x%x", qp->qp_num);
+	snprintf(text, 32, "qp %u", qp->res.id);
 	with_qp = lines_watch(test, what, text);
 	/* The CQ is allocated in rig.c, so its owner is the module kverbs_kunit. */
 	with_owner = lines_watch(test, what, "kverbs_kunit");

@@ -119,7 +119,7 @@ static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
 
 	if (opcode < ARRAY_SIZE(names) && names[opcode])
 		ibdev_warn_ratelimited(&qp->edev->ibdev,
-				       "QP 0x%x: %s is not supported, see the device's capabilities\n",
+				       "qp %u: %s is not supported, see the device's capabilities\n",
 				       qp->ibqp.qp_num, names[opcode]);
 	return -EINVAL;
 }
@@ -473,7 +473,10 @@ static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
 	return true;
 }
 
-/* Where the two ways are told apart: if nothing was posted, emu_post_one_recv() does or says why. */
+/*
+ * Where the two ways are told apart: if nothing was posted, emu_post_one_recv() does or says
+ * why.
+ */
 static __always_inline bool emu_post_recv_shortly(struct emu_qp *qp, const struct ib_recv_wr *wr)
 {
 	bool posted;
