@@ -18,7 +18,7 @@ COLUMNS = ["layer", "mode", "ctx", "cqs", "count", "load", "rate", "window", "do
 CONTEXTS = ["direct", "softirq", "thread", "workqueue", "unbound"]
 LAYERS = {"kverbs": "kverbs, emulated HCA", "mainline": "mainline 6.12, rdma_rxe"}
 RANKS = {"p50": "median", "p99": "99th percentile", "p999": "99.9th percentile"}
-MAX_COST = 14   # instructions a completion, one CQ
+MAX_COST = 14   # instructions per completion, one CQ
 
 # Why mainline's layer is cheaper.
 CHEAPER = ("mainline polls and calls done(), in a budget, and does nothing else; kverbs serves the "
@@ -46,7 +46,7 @@ Ten of them are the call of done(): looking for the function, its arguments, and
 completion is handed out. The others are spent once for each share of 16: the CQ's place
 among the others, the clock, counters, and that another runner can take over the rest of
 the batch when a done() sleeps. A CQ that is alone is polled for 64 at a time, which saves
-some three instructions a completion in the driver: that is in the figures.
+some three instructions per completion in the driver: that is in the figures.
 
 Rate: closed loop. done() posts the next message; 1024 are outstanding in all.
 
@@ -119,7 +119,7 @@ def cost_table(results):
                          f'{bare["each_ps"] / 1000:.1f}'] +
                         ["-" if cost is None else f"{cost / 1000:+.1f}" for cost in costs])
     if rows:
-        yield "Cost: instructions a completion, of the plain loop, and beyond it"
+        yield "Cost: instructions per completion, of the plain loop, and beyond it"
         yield ""
         yield from common.columns(["", "plain loop"] + CONTEXTS, rows)
         yield ""
@@ -139,7 +139,7 @@ def burst_table(results, title, value):
 
 
 def rate_table(results):
-    yield f"Rate: thousands of messages in a second, closed loop, by number of CQs;"
+    yield f"Rate: thousands of messages per second, closed loop, by number of CQs;"
     yield f"{results.second()}"
     yield ""
     rows = []
@@ -235,7 +235,7 @@ def plot_rate(results, directory):
     panel = figure.panel(90, 35, 480, 300,
                          svg.Log(min(results.cqs) / 1.2, max(results.cqs) * 1.2, results.cqs),
                          svg.Log.close([row["per_s"] for row in rows]))
-    panel.axes("completion queues", "messages in a second")
+    panel.axes("completion queues", "messages per second")
     for layer in results.layers:
         for n, ctx in enumerate(CONTEXTS):
             points = sorted((row["cqs"], row["per_s"]) for row in rows
@@ -272,7 +272,7 @@ def plot_delay(results, directory):
                      for layer, cqs in curves]
     for column, (rank, rank_name) in enumerate(RANKS.items()):
         panel = figure.panel(76 + column * (wide + 34), 50, wide, 260, x_scale, y_scale)
-        panel.axes("messages in a second", results.kilo if column == 0 else "", rank_name,
+        panel.axes("messages per second", results.kilo if column == 0 else "", rank_name,
                    y_ticks=column == 0)
         for layer, cqs in curves:
             series = DELAY_SERIES[layer][cqs == ends[1]]

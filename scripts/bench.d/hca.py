@@ -251,18 +251,18 @@ def target_table(results):
     if results.unit == "instructions":
         for (op, window, to), limit in MAX_SINGLE.items():
             where = "" if to == "same" else ", other device"
-            yield from target(f"instructions of a {OPS[op]}, one a call, window {window}{where}",
+            yield from target(f"instructions per {OPS[op]}, one a call, window {window}{where}",
                               results.worst(op, window, SINGLE, to=to), limit, 0)
         for op, limit in MAX_BATCHED.items():
-            yield from target(f"instructions of a {OPS[op]}, batches of {BATCH}",
+            yield from target(f"instructions per {OPS[op]}, batches of {BATCH}",
                               results.worst(op, 64, BATCH), limit, 0)
         for op in ("send", "write", "read"):
             for window in results.windows:
-                yield from target(f"{OPS[op]} of 64 KiB by memcpy(), window {window}",
+                yield from target(f"{OPS[op]} of 64 KiB, relative to memcpy(), window {window}",
                                   results.by_copy(op, LARGE, window), MAX_COPY, 2)
     speedups = results.speedups()
     if speedups:
-        yield from target("messages a second of two pairs on two CPUs by one pair",
+        yield from target("messages per second: two pairs on two CPUs, relative to one pair",
                           statistics.median(speedups), MIN_SPEEDUP, 2, False)
         yield f"    {len(speedups)} rounds, {min(speedups):.2f} to {max(speedups):.2f};"
         yield f'    {results.about.get("cpus", "?")}'
@@ -283,8 +283,8 @@ SERIES = {"cpu": 0, "kverbs": 1, "limit": 2, "mainline": 3}
 RXE = ("rdma_rxe cuts a message into packets of 1024 bytes, sends each through the network stack "
        "and computes its checksum;", "the emulated HCA copies memory to memory")
 LIMIT = "; the limit is a loop that is no device (hca.txt)"
-LINE = ("line: SEND, window 64, one request a call{}; shade: from the cheapest to the dearest of "
-        "all operations, windows, batches{}")
+LINE = ("line: SEND, window 64, one request a call{}; shade: from the least to the most expensive "
+        "of all operations, windows, batches{}")
 
 
 def size_scale(results):

@@ -14,7 +14,7 @@ import svg
 
 COLUMNS = ["kind", "clients", "client", "cycle", "come_ns", "go_ns",
            "come_cpu_ns", "go_cpu_ns"]
-WAYS = {"come": "the device comes", "go": "the device goes"}
+WAYS = {"come": "device added", "go": "device removed"}
 CLIENTS = {"none": "without a client", "hotplug": "19 queue pairs, 18 of them busy"}
 
 ABOUT = """\
@@ -66,7 +66,7 @@ def write_table(results):
     print("\nBy clients: thousands of instructions for a device\n")
     rows = [[str(row["clients"]), f'{row["come_ns"] / 1000:.1f}', f'{row["go_ns"] / 1000:.1f}']
             for row in results.by_clients]
-    for line in common.columns(["clients", "comes", "goes"], rows, 10):
+    for line in common.columns(["clients", "added", "removed"], rows, 10):
         print(line.rstrip())
     print("\nPlug: milliseconds of the guest's time, median / 90th percentile / longest\n")
     rows = []
@@ -84,20 +84,20 @@ def write_table(results):
 
 
 def write_plots(results, directory):
-    figure = svg.Figure(850, 360, "Devices that come and go", results.remark(),
+    figure = svg.Figure(850, 360, "Adding and removing a device", results.remark(),
                         "right, solid: with requests in progress on 18 of 19 queue pairs; dashed: "
                         "without a client; waiting for grace periods and timers is included")
     figure.legend = [(n + 1, name) for n, name in enumerate(WAYS.values())]
     clients = [row["clients"] for row in results.by_clients]
     left = figure.panel(80, 55, 310, 230, svg.Log(min(clients) / 1.5, max(clients) * 1.5, clients),
                         svg.Linear(0, max(row["come_ns"] for row in results.by_clients) / 9e5))
-    left.axes("clients that are told", "millions of instructions", "processor time for a device")
+    left.axes("registered clients", "millions of instructions", "processor time per device")
     for n, way in enumerate(WAYS):
         left.line(n + 1, [(row["clients"], row[f"{way}_ns"] / 1e6) for row in results.by_clients])
     everything = [time for client in CLIENTS for way in WAYS for time in results.times(client, way)]
     right = figure.panel(480, 55, 310, 230, svg.Log.close(everything), svg.Linear(0, 100))
-    right.axes("milliseconds of the guest's time, or less", "% of the cycles", "time until it is "
-               "there, or gone")
+    right.axes("milliseconds of guest time", "% of cycles within that time", "time to add or "
+               "remove")
     for client, name in CLIENTS.items():
         for n, way in enumerate(WAYS):
             times = results.times(client, way)

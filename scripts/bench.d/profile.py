@@ -161,7 +161,7 @@ def layer_of(origin):
 
 
 class Case:
-    """A case, and its instructions a message."""
+    """A case, and its instructions per message."""
 
     def __init__(self, row, counts, symbols):
         self.row, self.msgs = row, int(row["msgs"])

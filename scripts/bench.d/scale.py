@@ -100,11 +100,11 @@ def sweep_table(results, key):
         yield ""
         yield from common.columns(
             [KEYS[key]] + [f"{row[key]:,}" for row in rows],
-            [["instructions a message"] + [f'{row["random_ns"]:,}' for row in rows],
+            [["instructions per message"] + [f'{row["random_ns"]:,}' for row in rows],
              ["  one pair"] + [f'{row["only_ns"]:,}' for row in rows],
-             ["bytes a queue pair"] + [f'{row["bytes"]:,}' if row["qps"] >= MANY else "-"
+             ["bytes per queue pair"] + [f'{row["bytes"]:,}' if row["qps"] >= MANY else "-"
                                        for row in rows]])
-        yield f"  dearest by cheapest message: {slope(rows):.2f}, at most {MAX_SLOPE}" + \
+        yield f"  most expensive by least expensive message: {slope(rows):.2f}, at most {MAX_SLOPE}" + \
             ("" if slope(rows) <= MAX_SLOPE else "   MISSED")
         yield ""
 
@@ -141,8 +141,8 @@ def write_plots(results, directory):
     figure = svg.Figure(1240, 360, "What many queue pairs, CQs and CPUs cost", results.remark())
     places = [(90 + n * 300, 90, 210, 200) for n in range(4)]
     for key, place in zip(KEYS, places):
-        draw(figure, results, key, "random_ns", place, f"instructions a message, by {KEYS[key]}")
-    draw(figure, results, "qps", "bytes", places[3], "bytes a queue pair")
+        draw(figure, results, key, "random_ns", place, f"instructions per message, by {KEYS[key]}")
+    draw(figure, results, "qps", "bytes", places[3], "bytes per queue pair")
     figure.write(f"{directory}/scale.svg")
 
 
