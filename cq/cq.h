@@ -45,14 +45,10 @@
 #define IB_CQ_WAIT	BIT(3)	/* a thread waits for it */
 #define IB_CQ_NOTIFIED	BIT(4)	/* IB_POLL_DIRECT: a completion came */
 
-/*
- * ib_cq_runner.nr: in place of a number, the runner pauses between two rounds; beside it, another
- * runner took the place of this one; and from the last bit on, what tells a batch or pause from
- * those before it.
- */
-#define IB_CQ_PAUSE	BIT(7)
-#define IB_CQ_DISPLACED	BIT(8)
-#define IB_CQ_BATCH_ID	BIT(9)
+/* ib_cq_runner.nr: number of completions in the batch, in bits 0 to 6, or IB_CQ_PAUSE; and */
+#define IB_CQ_PAUSE	BIT(7)	/* the runner pauses between two rounds */
+#define IB_CQ_DISPLACED	BIT(8)	/* another runner has taken its place */
+#define IB_CQ_BATCH_ID	BIT(9)	/* from here on: tells this batch or pause from earlier ones */
 
 struct ib_cq_lane;
 struct ib_cq_runner;
@@ -61,9 +57,9 @@ struct seq_file;
 
 /**
  * struct ib_cq_context - where the CQs of a lane are polled
- * @name: for people
+ * @name: name in debugfs and messages
  * @may_sleep: whether done() may sleep
- * @waiting: of each CPU, how many lanes were scheduled there and do not run yet, if each waits
+ * @waiting: for each CPU, how many lanes were scheduled there and do not run yet, if each waits
  *	until the one before has run; else NULL
  * @init: sets up what runs the lane. Returns 0 or -errno. NULL: nothing runs it
  * @schedule: makes the context call ib_cq_lane_run() soon, until that returns
@@ -124,7 +120,7 @@ struct ib_cq_softirq {
  * struct ib_cq_watch - looks after a lane with several CQs, see handover.c
  * @timer: a tick
  * @progress: what the lane had done at the last tick: a sum of its counters
- * @nr: that of its runner, then
+ * @nr: @nr of its runner at that time
  * @still: ticks since these changed
  * @patience: if it waits to run, ticks until it is moved to another CPU
  * @cpu: where it was moved last

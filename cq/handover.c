@@ -50,12 +50,11 @@
  * The watch is a timer that expires in hard interrupt, since whoever started it may have
  * softirqs off until a done() is called.
  *
- * lane->lock guards lane->runner, @busy, @spare and @paused; it is taken with interrupts off, for the
- * watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an
- * idle lane reads lane->runner without it, for only one that is inside a batch or pause is displaced,
- * and only one whose work item is queued is replaced by ib_cq_replace_runner(); the watch does so to
- * find out whether it needs the lock.
- * Documentation/models/handover.pml is a model of this.
+ * lane->lock guards lane->runner, @busy, @spare and @paused; it is taken with interrupts off, for
+ * the watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an idle lane reads
+ * lane->runner without it, for only one that is inside a batch or pause is displaced, and only one
+ * whose work item is queued is replaced by ib_cq_replace_runner(); the watch does so to find out
+ * whether it needs the lock. Documentation/models/handover.pml is a model of this.
  */
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
@@ -251,8 +250,8 @@ static int ib_cq_slept_in(const struct ib_cq_runner *runner, int *cpu)
 	int nr;
 
 	/*
-	 * Pairs with the release in ib_cq_allow_displacing(). If @nr is still the same when the runner
-	 * is displaced, all that is read here was so in that batch.
+	 * Pairs with the release in ib_cq_allow_displacing(). If @nr is still the same when the
+	 * runner is displaced, all that is read here was so in that batch.
 	 */
 	nr = atomic_read_acquire(&runner->nr);
 	rcu_read_lock();

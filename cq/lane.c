@@ -381,7 +381,10 @@ static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib
 		ib_cq_allow_displacing(runner, n);
 }
 
-/* A batch or pause has ended. Returns false if the runner was displaced: the lane is another one's. */
+/*
+ * A batch or pause has ended. Returns false if the runner was displaced: the lane is another
+ * one's.
+ */
 static __always_inline bool ib_cq_end_batch(struct ib_cq_runner *runner, const bool handover)
 {
 	return !handover ||
@@ -482,7 +485,9 @@ static noinline int ib_cq_ahead_batch(struct ib_cq_lane *lane, struct ib_cq_runn
 	return n;
 }
 
-/* The state of @cq, the first of @ready, was more than QUEUED. Returns false if it was stopped. */
+/*
+ * @cq, the first of @ready, has state bits besides QUEUED. Returns false if it was stopped.
+ */
 static noinline bool ib_cq_attend(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	int state = atomic_fetch_andnot(IB_CQ_WAIT, &cq->state);
@@ -718,8 +723,8 @@ static int ib_cq_look_at_clock(u64 *deadline)
 }
 
 /*
- * Between two rounds: lets other tasks have the CPU. If they do not give it back, and @handover, the
- * lane goes on elsewhere, and this returns false: the caller must do no more.
+ * Between two rounds: lets other tasks have the CPU. If they do not give it back, and @handover,
+ * the lane goes on elsewhere, and this returns false: the caller must do no more.
  */
 bool ib_cq_pause(struct ib_cq_runner *runner, bool handover)
 {
@@ -791,7 +796,7 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			break;
 		}
 		until_clock = min(left, ib_cq_look_at_clock(&deadline));
-		/* With the share that it has had, a turn is as long as one of NAPI's. */
+		/* With the share that it has already had, this run is as long as a NAPI poll. */
 		if (unlikely(others))
 			until_clock = min(until_clock, IB_CQ_CLOCK_BATCH - IB_CQ_SHARE);
 		if (!until_clock) {
@@ -817,8 +822,8 @@ enum ib_cq_ran ib_cq_lane_run(struct ib_cq_lane *lane)
 }
 
 /*
- * Likewise, where runners may be displaced: when the lane was scheduled, or when @runner was started. After
- * IB_CQ_RAN_DISPLACED the context must do no more.
+ * As ib_cq_lane_run(), where runners may be displaced: called when the lane was scheduled, or when
+ * @runner was started. After IB_CQ_RAN_DISPLACED the context must not touch the lane again.
  */
 enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
 {

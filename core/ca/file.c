@@ -7,12 +7,11 @@
  * ca_minors holds it from ca_node_add() to ca_node_remove(); the device's own reference
  * keeps it alive that long, and open(2) takes one for the file under the array's lock.
  *
- * Lock protocol: ca_node_lock (a mutex) guards the nodes of all devices; ib_registry_lock
- * nests inside it. Names change without it: see sync_nodes(). A file is in the device's list until its
- * handles are closed, or the device's end closes them: after that, an open(2) that found
- * the minor in time fails. A handle that is being closed because its process has ended
- * holds the file. Requests hold a use of the device; none is left when the device is
- * removed.
+ * Lock protocol: ca_node_lock (a mutex) guards the nodes of all devices; ib_registry_lock nests
+ * inside it. Names change without it: see sync_nodes(). A file is in the device's list until its
+ * handles are closed, or the device's end closes them: after that, an open(2) that found the minor
+ * in time fails. A handle that is being closed because its process has ended holds the file.
+ * Requests hold a use of the device; none is left when the device is removed.
  */
 #include <linux/cdev.h>
 #include <linux/device.h>

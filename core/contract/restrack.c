@@ -249,8 +249,8 @@ static u32 qp_id(const struct ib_qp *qp)
 }
 
 /*
- * A driver that gives no number, or that of another QP, is wrong. Its QP is listed all the same, so that
- * it is reported if it is left, but is not found by that number. Returns 0 or an errno.
+ * A driver that gives no number, or that of another QP, is wrong. Its QP is listed all the same,
+ * so that it is reported if it is left, but is not found by that number. Returns 0 or an errno.
  */
 static int list_qp(struct rdma_restrack_root *root, struct rdma_restrack_entry *res)
 {

@@ -4,8 +4,8 @@
  * rdmalink delete <device>: removes it
  * rdmalink monitor: prints what the kernel tells of devices, until it is killed
  *
- * As "rdma link add <device> type <type> netdev <netdev>", "rdma link delete" and "rdma monitor" do.
- * Exit status: 0, or 1 after printing the kernel's answer.
+ * As "rdma link add <device> type <type> netdev <netdev>", "rdma link delete" and "rdma monitor"
+ * do. Exit status: 0, or 1 after printing the kernel's answer.
  */
 #include <stdio.h>
 #include <stdlib.h>

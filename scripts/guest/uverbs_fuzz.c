@@ -608,8 +608,9 @@ static void furnish(long n, uint64_t *state)
 }
 
 /*
- * Mainline's ib_uverbs, 6.12's among others, frees the context of a file that has one already without
- * giving back its reference on the process, which then is never freed: kmemleak tells of it.
+ * Mainline's ib_uverbs, 6.12's among others, frees the context of a file that has one already
+ * without giving back its reference on the process, which then is never freed: kmemleak tells of
+ * it.
  */
 static bool leaks_process(const struct ib_uverbs_ioctl_hdr *hdr)
 {

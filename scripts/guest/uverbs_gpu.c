@@ -3,8 +3,9 @@
  * uverbs_gpu <device> moves|pinned [peer]: RDMA to the memory of the fake GPU, which a process
  * registers as a dma-buf: what arrives, from the GPU's side; memory that moves and memory that is
  * freed under traffic; a process that is killed as it sends. "pinned" is for kernels without
- * CONFIG_DMABUF_MOVE_NOTIFY, where importers pin: the memory cannot move, and is the region's until
- * that goes. "peer": the core has peer memory, and so finds the GPU by an address, too. Prints a line for each case; the exit status is 0 if all are right.
+ * CONFIG_DMABUF_MOVE_NOTIFY, where importers pin: the memory cannot move, and is the region's
+ * until that goes. "peer": the core has peer memory, and so finds the GPU by an address, too.
+ * Prints a line for each case; the exit status is 0 if all are right.
  */
 #include "uverbs_case.h"
 #include "uverbs_dmabuf.h"

@@ -221,7 +221,7 @@ static void by_ring(struct thread *t)
 	}
 }
 
-/* --- concurrent events ---------------------------------------------------------------------------- */
+/* --- concurrent events ---------------------------------------------------- */
 
 static void write_config(const char *file, const char *text)
 {
@@ -333,7 +333,7 @@ static void *fuzz(void *arg)
 	return NULL;
 }
 
-/* --- all of it -------------------------------------------------------------------------------------- */
+/* --- all of it ------------------------------------------------------------ */
 
 /* Maps memory followed by an unmapped page, so that no answer can run into other memory. */
 static char *map(size_t len)

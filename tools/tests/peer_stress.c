@@ -182,7 +182,7 @@ static void end_workers(void)
 	}
 }
 
-/* --- final checks ------------------------------------------------------------------------------ */
+/* --- final checks --------------------------------------------------------- */
 
 static void expect_nothing_left(void)
 {

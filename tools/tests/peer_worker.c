@@ -349,7 +349,7 @@ static void do_touch(struct slot *slot)
 	count(OP_TOUCH, true);
 }
 
-/* --- regions ------------------------------------------------------------------------------------ */
+/* --- regions -------------------------------------------------------------- */
 
 /* Tells whether the region still has its memory: MUST_SUCCEED, MUST_FAIL, or MAY_FAIL. */
 static enum prospect memory_of(const struct entry *e)
@@ -547,7 +547,7 @@ static void do_set_peer(void)
 	judge(OP_SET_PEER, ret, prospect_of_hca(h), "SET_PEER");
 }
 
-/* --- data --------------------------------------------------------------------------------------- */
+/* --- data ----------------------------------------------------------------- */
 
 static int mover_get(unsigned int from, unsigned int to)
 {
@@ -639,7 +639,7 @@ static void do_data(struct entry *e, enum op op)
 		count_good(op, m.count - 1);
 }
 
-/* --- chance ---------------------------------------------------------------------------------------- */
+/* --- chance --------------------------------------------------------------- */
 
 /* Favours cheap operations, so that more of them meet. */
 static const unsigned char weights[OPS] = {
@@ -712,7 +712,7 @@ static void operate(void)
 	}
 }
 
-/* --- a life --------------------------------------------------------------------------------------------- */
+/* --- a life --------------------------------------------------------------- */
 
 static void begin(void)
 {

@@ -172,9 +172,10 @@ static enum emu_outcome emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe,
 }
 
 /*
- * The responder cannot invalidate the key. One that names nothing of its is an access violation,
- * as it is for RDMA, and both sides hear of it. Otherwise it is what cannot be invalidated, IBTA
- * vol. 1, 9.9.6.3, class J: its receive ends in error, and it does not answer any more.
+ * The responder cannot invalidate the key. If the key names nothing of the responder's, this is an
+ * access violation as for RDMA, reported at both ends. If it names something that cannot be
+ * invalidated (IBTA vol. 1, 9.9.6.3, class J), the receive completes in error, and the requester
+ * gets no answer.
  */
 static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 						enum emu_syndrome why)
@@ -241,7 +242,10 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 	if (unlikely(to.why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				     to.why);
-	/* Only if there was no place to park it, which a connection's one requester always finds. */
+	/*
+	 * Reached only if the receive could not be parked; on a connection, which has one
+	 * requester, there is always room.
+	 */
 	if (unlikely(from->why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_QP_OP_ERR, IB_WC_LOC_PROT_ERR,
 				     from->why);
@@ -428,11 +432,11 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 }
 
 /*
- * An RDMA WRITE or READ that takes no cursors. False if it takes some: the message is as it was.
- * The region of its own memory, too, is left before it completes: from then on its owner may
- * want the region for something else.
+ * Executes an RDMA WRITE or READ without cursors. Returns false, with nothing done, if it needs
+ * them. The region of its own memory is left before it completes: from then on the owner may
+ * reuse the region.
  */
-static noinline bool emu_exec_rdma_simply(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+static noinline bool emu_exec_rdma_short(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	bool read = wqe->opcode == IB_WR_RDMA_READ, moved = false;
 	struct emu_simple msg = emu_simple_of(wqe);
@@ -458,7 +462,7 @@ enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	enum emu_outcome outcome;
 	struct ib_sge there;
 
-	if (wqe->opcode == IB_WR_RDMA_WRITE && emu_exec_rdma_simply(ex, wqe, pos))
+	if (wqe->opcode == IB_WR_RDMA_WRITE && emu_exec_rdma_short(ex, wqe, pos))
 		return EMU_DONE;
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
 		return emu_fail_memory(ex, wqe, pos, local.why);
@@ -536,7 +540,7 @@ enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 	enum emu_outcome outcome;
 
 	if (likely(!wqe->rdma.data_done)) {
-		if (wqe->opcode == IB_WR_RDMA_READ && emu_exec_rdma_simply(ex, wqe, pos))
+		if (wqe->opcode == IB_WR_RDMA_READ && emu_exec_rdma_short(ex, wqe, pos))
 			return EMU_DONE;
 		outcome = emu_read_data(ex, wqe, pos);
 		if (outcome != EMU_DONE)
@@ -637,7 +641,7 @@ enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 		if (unlikely(outcome != EMU_DONE))
 			return outcome;
 	}
-	/* It does not return the previous value. */
+	/* ATOMIC WRITE returns no previous value. */
 	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
 		return emu_succeed(ex, wqe, pos);
 	return emu_atomic_answer(ex, wqe, pos);

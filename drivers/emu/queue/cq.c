@@ -487,7 +487,8 @@ static u32 emu_cq_strike(struct emu_cq_ring *ring, u32 pos, struct ib_qp *qp, u3
 
 /*
  * Steps over entries that are struck out, up to one that is not: others need their places, and
- * nobody may poll soon. If somebody does now, the entry may be a newer one, but then @tail has moved.
+ * nobody may poll soon. If somebody does now, the entry may be a newer one, but then @tail has
+ * moved.
  */
 static void emu_ring_skip_struck(struct emu_cq_ring *ring)
 {
@@ -568,8 +569,8 @@ static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 }
 
 /*
- * Frees the rings before @end, which pollers have left. Expedited, because consumers destroy many in
- * a row.
+ * Frees the rings before @end, which pollers have left. Expedited, because consumers destroy many
+ * in a row.
  */
 static void emu_cq_reclaim(struct emu_cq *cq, const struct emu_cq_ring *end)
 {

@@ -172,8 +172,8 @@ static void emu_srq_ring_free(struct emu_srq_ring *ring)
 }
 
 /*
- * Frees the rings before @end, which engines have left. Expedited, because consumers destroy many in
- * a row.
+ * Frees the rings before @end, which engines have left. Expedited, because consumers destroy many
+ * in a row.
  */
 static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 {
