@@ -46,7 +46,7 @@ ifeq ($(CORE),mainline)
 OUT := $(OUT)/mainline
 override KVERBS_KUNIT :=
 else ifneq ($(CORE),kverbs)
-$(error CORE=$(CORE): there are kverbs and mainline)
+$(error CORE=$(CORE): must be kverbs or mainline)
 endif
 
 ifneq ($(filter-out $(NO_KERNEL) load unload,$(GOALS)),)

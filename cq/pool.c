@@ -330,16 +330,18 @@ void __ib_cq_pool_put(struct ib_cq *cq, unsigned int nr_cqe, const char *caller)
 
 	ib_contract_call(cq->device, &cq->res, "ib_cq_pool_put", _RET_IP_);
 	if (!cq->shared || !pool) {
-		ibdev_warn(cq->device, "%s: ib_cq_pool_put() of a CQ of %s that is not from the pool\n", caller,
-			   cq->res.kern_name);
+		ibdev_warn(cq->device,
+			   "%s: ib_cq_pool_put() of a CQ of %s that is not from the pool; free it with ib_free_cq()\n",
+			   caller, cq->res.kern_name);
 		return;
 	}
 	mutex_lock(&pool->lock);
 	user = ib_cq_pool_unuse(pool, cq, nr_cqe, caller);
 	mutex_unlock(&pool->lock);
 	if (!user)
-		ibdev_warn(cq->device, "%s: ib_cq_pool_put() of %u entries that it did not get\n", caller,
-			   nr_cqe);
+		ibdev_warn(cq->device,
+			   "%s: ib_cq_pool_put() of %u entries that it did not get; pass the nr_cqe of ib_cq_pool_get()\n",
+			   caller, nr_cqe);
 	kfree(user);
 }
 EXPORT_SYMBOL(__ib_cq_pool_put);

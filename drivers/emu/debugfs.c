@@ -240,7 +240,8 @@ void emu_debugfs_add(struct emu_device *edev)
 	dir = debugfs_create_dir(edev->ibdev.name, emu_debugfs_root);
 	if (IS_ERR(dir)) {
 		if (PTR_ERR(dir) == -EEXIST)
-			ibdev_warn(&edev->ibdev, "no debugfs directory: a renamed device uses this name\n");
+			ibdev_warn(&edev->ibdev,
+				   "no debugfs directory, for a renamed device has this name: no events, faults or captures\n");
 		return;
 	}
 	edev->debugfs = dir;

@@ -30,7 +30,7 @@ MODULE_PARM_DESC(ports, "Ports of each InfiniBand device, 1 to 4 (default: 1)");
 static char *netdev[EMU_MAX_PARAM_DEVICES];
 static int nr_netdevs;
 module_param_array(netdev, charp, &nr_netdevs, 0444);
-MODULE_PARM_DESC(netdev, "Comma-separated network devices of the network namespace of whoever loads the module, one per device, which makes it a one-port Ethernet (RoCE) device; empty: InfiniBand (default: none)");
+MODULE_PARM_DESC(netdev, "Network devices (comma-separated), one per emulated device, of the network namespace of the process that loads the module; a device that has one has a RoCE port, the others are InfiniBand (default: none)");
 
 static char *pci[EMU_MAX_PARAM_DEVICES];
 static int nr_pcis;

@@ -25,7 +25,7 @@ done
 check "ibstat finds the type of the channel adapter" \
 	grep -qx kverbs_emu /sys/class/infiniband/emu0/hca_type
 check "ibstat finds the revision of the hardware" grep -qx 1 /sys/class/infiniband/emu0/hw_rev
-check "a key that does not exist is refused" refuses wnidow=3 "unknown key in 'wnidow=3'.*There are: .* window"
+check "a key that does not exist is refused" refuses wnidow=3 "unknown key in 'wnidow=3'.*the keys are: .* window"
 check "a value that is none is refused" refuses window=x "'window=x' is not a number"
 check "pingpong on one device" pingpong_ok initiator=emu0 target=emu0 iters=500
 unload_all

@@ -314,7 +314,7 @@ static void pp_report_key(const char *word)
 
 	for (i = 0; i < ARRAY_SIZE(pp_keys); i++)
 		len += scnprintf(names + len, sizeof(names) - len, " %s", pp_keys[i].name);
-	pr_err("unknown key in '%s'. There are:%s\n", word, names);
+	pr_err("unknown key in '%s'; the keys are:%s\n", word, names);
 }
 
 /* Return: -EINVAL for an unknown key, or for a value that the key does not take. */
@@ -343,7 +343,7 @@ static int pp_parse_one(struct pp_params *p, const char *word)
 	} else {
 		ret = *val ? strscpy(field, val, pp_keys[i].str) : -EINVAL;
 		if (ret < 0)
-			pr_err("'%s' has no value, or one of more than %zu characters\n", word,
+			pr_err("'%s': needs a value of 1 to %zu characters\n", word,
 			       pp_keys[i].str - 1);
 	}
 	return ret < 0 ? -EINVAL : 0;

@@ -114,7 +114,7 @@ static int pp_plain_shape(const struct pp_run *run)
 	if (!p->plain)
 		return pp_range("srq", p->srq, 0, 0);
 	if (run->op != PP_SEND && run->op != PP_WRITE && run->op != PP_READ) {
-		pr_err("op=%s: plain=1 has send, write and read\n", p->op);
+		pr_err("op=%s: with plain=1, only send, write and read are supported\n", p->op);
 		return -EINVAL;
 	}
 	return pp_range("plain", p->plain, 1, 1) ?:

@@ -291,7 +291,7 @@ static int emu_fault_rule_parse(struct emu_device *edev, struct emu_fault_rule *
 
 	while ((word = strsep(&text, " "))) {
 		if (*word && emu_fault_parse_word(rule, word)) {
-			ibdev_warn(&edev->ibdev, "fault rule: cannot use '%s'\n", word);
+			ibdev_warn(&edev->ibdev, "fault rule: '%s' is an unknown word or has a bad value; see Documentation/emu.rst\n", word);
 			return -EINVAL;
 		}
 	}

@@ -89,7 +89,7 @@ int emu_user_init(void)
 	if (err)
 		return err;
 	if (kern_path("/sys/module", 0, &path)) {
-		pr_warn("/sys/module is not there, where this is loaded from: cannot tell whether %s is loaded\n",
+		pr_warn("cannot tell whether %s is loaded, for the process that loads this has no /sys/module; make sure that it is not\n",
 			EMU_OTHER_DRIVER);
 		return 0;
 	}
