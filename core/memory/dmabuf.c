@@ -28,7 +28,7 @@ MODULE_IMPORT_NS(DMA_BUF);
 
 /* How often to try to map memory that has moved, and the time between two tries: 1 s in all. */
 #define REMAP_TRIES	50
-#define REMAP_DELAY	(HZ / 50)
+#define REMAP_DELAY	msecs_to_jiffies(20)
 
 static void remap_region(struct work_struct *work);
 
@@ -331,9 +331,16 @@ static const struct dma_buf_attach_ops moving_ops = {
 static int resume(struct ib_umem_dmabuf *d)
 {
 	struct ib_umem *umem = &d->umem;
+	int err;
 
-	return ib_umem_dmabuf_map_pages(d) ? :
-	       umem->ibdev->ops.resume_mr(umem->mr, umem);
+	err = ib_umem_dmabuf_map_pages(d);
+	if (err)
+		return err;
+	err = umem->ibdev->ops.resume_mr(umem->mr, umem);
+	/* For the next try, and because what is revoked has no memory. */
+	if (err)
+		ib_umem_dmabuf_unmap_pages(d);
+	return err;
 }
 
 /*

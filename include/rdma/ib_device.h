@@ -347,7 +347,7 @@ struct ib_device_ops {
 	void (*pause_mr)(struct ib_mr *mr);
 	/**
 	 * @resume_mr: ends @pause_mr; the umem's list has other addresses now. After
-	 * an error, @revoke_mr follows.
+	 * an error, @resume_mr or @revoke_mr follows.
 	 */
 	int (*resume_mr)(struct ib_mr *mr, struct ib_umem *umem);
 	/**

@@ -407,6 +407,38 @@ static void region_may_end_while_its_memory_moves(struct kunit *test)
 }
 
 /* The moved memory cannot be mapped again, or the device's resume_mr fails. */
+/* Neither the exporter nor the driver has memory at first. */
+static void region_that_cannot_go_on_yet_goes_on_later(struct kunit *test)
+{
+	struct ib_mr *mr;
+	struct rig r;
+
+	need_moves(test);
+	rig_up(test, &r, true);
+	mr = reg(test, &r);
+	r.buf->ret[DMABUF_MAP] = -ENOMEM;
+	dmabuf_rig_move(r.buf, ELSEWHERE);
+	flush_delayed_work(&to_ib_umem_dmabuf(mr->umem)->remap);
+	KUNIT_EXPECT_EQ(test, MOCK_MR_PAUSED, mock_mr_state(mr));
+	r.buf->ret[DMABUF_MAP] = 0;
+	mock_fail_nth(r.m, MOCK_resume_mr, 1, -ENOMEM);
+	settle(mr);
+	KUNIT_EXPECT_EQ(test, 2, mock_calls(r.m, MOCK_resume_mr));
+	KUNIT_EXPECT_EQ(test, MOCK_MR_LIVE, mock_mr_state(mr));
+	KUNIT_EXPECT_EQ(test, ELSEWHERE + SZ_16K, mock_mr_dma(mr));
+
+	/* But not for ever. */
+	r.buf->ret[DMABUF_MAP] = -ENOMEM;
+	dmabuf_rig_move(r.buf, DMABUF_DMA);
+	settle(mr);
+	KUNIT_EXPECT_EQ(test, MOCK_MR_REVOKED, mock_mr_state(mr));
+	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
+	kvt_pd_put(test, r.pd);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r.m->wrong_mr));
+	DMABUF_EXPECT_IDLE(test, r.buf);
+	mock_free(test, r.m);
+}
+
 static void region_that_cannot_go_on_is_revoked(struct kunit *test)
 {
 	struct ib_mr *mr;
@@ -726,6 +758,7 @@ static struct kunit_case core_dmabuf_cases[] = {
 	KUNIT_CASE(region_goes_on_where_its_memory_has_moved),
 	KUNIT_CASE(memory_that_moves_again_is_not_told_twice),
 	KUNIT_CASE(region_may_end_while_its_memory_moves),
+	KUNIT_CASE(region_that_cannot_go_on_yet_goes_on_later),
 	KUNIT_CASE(region_that_cannot_go_on_is_revoked),
 	KUNIT_CASE(region_that_cannot_be_freed_still_moves),
 	KUNIT_CASE(registration_that_fails_leaves_nothing),

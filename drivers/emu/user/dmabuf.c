@@ -24,7 +24,7 @@
 
 /* How often to try to map memory that has moved, and the time between two tries: 1 s in all. */
 #define EMU_DMABUF_TRIES	50
-#define EMU_DMABUF_DELAY	(HZ / 50)
+#define EMU_DMABUF_DELAY	msecs_to_jiffies(20)
 
 /**
  * struct emu_dmabuf - the tie between a dma-buf and its region
