@@ -26,6 +26,8 @@
  * keep the runner busy for ever.
  */
 #define EMU_RETRY_NS		(NSEC_PER_MSEC / 32)
+/* But no queue pair waits longer for that, which is more than 16384 that wait can ask for. */
+#define EMU_RETRY_MAX_NS	NSEC_PER_SEC
 
 /**
  * struct emu_pace - retries on a CPU
@@ -59,7 +61,8 @@ static u64 emu_pace_ns(const struct emu_qp *qp)
 	u64 *next = &this_cpu_ptr(&emu_pace)->next[!!qp->user_sq];
 	u64 now = local_clock(), slot = max(*next, now);
 
-	*next = slot + EMU_RETRY_NS;
+	/* A slot stays given out, also if the wait ends early: as does that of each change. */
+	*next = min_t(u64, slot + EMU_RETRY_NS, now + EMU_RETRY_MAX_NS);
 	return slot - now;
 }
 

@@ -38,7 +38,7 @@ struct emu_exec {
 	u32 messages;
 	u64 bytes;
 	u64 delay_ns;
-	u32 cost;
+	u64 cost;
 };
 
 /* The least that each piece of an entry's memory costs but the last. */

@@ -55,11 +55,13 @@ struct emu_mcast_group {
  * struct emu_mcast_share - what a device has of a group
  * @node: in the list of the group
  * @edev: the device
- * @size: number of members, 1 to EMU_MAX_MCAST_QPS, whatever others have
+ * @members: its members, &struct emu_mcast_member; guarded by emu_mcast_lock
+ * @size: their number, 1 to EMU_MAX_MCAST_QPS, whatever others have
  */
 struct emu_mcast_share {
 	struct hlist_node node;
 	struct emu_device *edev;
+	struct hlist_head members;
 	u32 size;
 };
 
@@ -69,13 +71,18 @@ struct emu_mcast_share {
  * @rcu: for freeing it
  * @qp: the queue pair
  * @share: of its device
+ * @of_share: in the list of @share
  */
 struct emu_mcast_member {
 	struct hlist_node node;
 	struct rcu_head rcu;
 	struct emu_qp *qp;
 	struct emu_mcast_share *share;
+	struct hlist_node of_share;
 };
+
+/* Members of a group, of all devices: each delivery to it takes its time. */
+#define EMU_MAX_MCAST_ALL	(16 * EMU_MAX_MCAST_QPS)
 
 static DEFINE_MUTEX(emu_mcast_lock);
 static struct rhashtable emu_mcast_groups;
@@ -145,13 +152,28 @@ bool emu_mcast_is_larger(const struct emu_av *av, u32 limit)
 	return larger;
 }
 
-static struct emu_mcast_member *emu_mcast_member(struct emu_mcast_group *group,
-						 const struct emu_qp *qp)
+static struct emu_mcast_share *emu_mcast_share(const struct emu_mcast_group *group,
+					       const struct emu_device *edev)
 {
-	struct emu_mcast_member *member;
+	struct emu_mcast_share *share;
 
 	lockdep_assert_held(&emu_mcast_lock);
-	hlist_for_each_entry(member, &group->members, node) {
+	hlist_for_each_entry(share, &group->shares, node) {
+		if (share->edev == edev)
+			return share;
+	}
+	return NULL;
+}
+
+static struct emu_mcast_member *emu_mcast_member(const struct emu_mcast_group *group,
+						 const struct emu_qp *qp)
+{
+	struct emu_mcast_share *share = emu_mcast_share(group, qp->edev);
+	struct emu_mcast_member *member;
+
+	if (!share)
+		return NULL;
+	hlist_for_each_entry(member, &share->members, of_share) {
 		if (member->qp == qp)
 			return member;
 	}
@@ -175,42 +197,43 @@ static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid
 	return ERR_PTR(-ENOMEM);
 }
 
-static void emu_mcast_put_share(struct emu_mcast_share *share)
+/* Returns 0, -ENOSPC or -ENOMEM. */
+static int emu_mcast_join_share(struct emu_mcast_group *group, struct emu_mcast_member *member)
 {
+	struct emu_device *edev = member->qp->edev;
+	struct emu_mcast_share *share = emu_mcast_share(group, edev);
+
+	if (share && share->size == EMU_MAX_MCAST_QPS)
+		return -ENOSPC;
+	if (!share) {
+		share = kzalloc(sizeof(*share), GFP_KERNEL_ACCOUNT);
+		if (!share)
+			return -ENOMEM;
+		/* Each device has its share of groups, too. */
+		if (emu_object_get(edev, EMU_OBJECT_MCAST_GROUP)) {
+			kfree(share);
+			return -ENOSPC;
+		}
+		share->edev = edev;
+		hlist_add_head(&share->node, &group->shares);
+	}
+	share->size++;
+	member->share = share;
+	hlist_add_head(&member->of_share, &share->members);
+	return 0;
+}
+
+static void emu_mcast_leave_share(struct emu_mcast_member *member)
+{
+	struct emu_mcast_share *share = member->share;
+
 	lockdep_assert_held(&emu_mcast_lock);
+	hlist_del(&member->of_share);
 	if (--share->size)
 		return;
 	hlist_del(&share->node);
 	emu_object_put(share->edev, EMU_OBJECT_MCAST_GROUP);
 	kfree(share);
-}
-
-/* Returns the share of @edev, with one more member; or ERR_PTR(-ENOSPC) or ERR_PTR(-ENOMEM). */
-static struct emu_mcast_share *emu_mcast_get_share(struct emu_mcast_group *group,
-						   struct emu_device *edev)
-{
-	struct emu_mcast_share *share;
-
-	lockdep_assert_held(&emu_mcast_lock);
-	hlist_for_each_entry(share, &group->shares, node) {
-		if (share->edev != edev)
-			continue;
-		if (share->size == EMU_MAX_MCAST_QPS)
-			return ERR_PTR(-ENOSPC);
-		share->size++;
-		return share;
-	}
-	share = kmalloc(sizeof(*share), GFP_KERNEL_ACCOUNT);
-	if (!share)
-		return ERR_PTR(-ENOMEM);
-	/* Each device has its share of groups, too. */
-	if (emu_object_get(edev, EMU_OBJECT_MCAST_GROUP)) {
-		kfree(share);
-		return ERR_PTR(-ENOSPC);
-	}
-	*share = (struct emu_mcast_share) { .edev = edev, .size = 1 };
-	hlist_add_head(&share->node, &group->shares);
-	return share;
 }
 
 static void emu_mcast_free_if_empty(struct emu_mcast_group *group)
@@ -226,6 +249,7 @@ static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gi
 {
 	struct emu_device *edev = member->qp->edev;
 	struct emu_mcast_group *group = emu_mcast_find(gid, lid, edev->ethernet);
+	int err;
 
 	if (group && emu_mcast_member(group, member->qp))
 		return -EINVAL;
@@ -233,10 +257,10 @@ static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gi
 		group = emu_mcast_create(gid, lid, edev->ethernet);
 	if (IS_ERR(group))
 		return PTR_ERR(group);
-	member->share = emu_mcast_get_share(group, edev);
-	if (IS_ERR(member->share)) {
+	err = group->size < EMU_MAX_MCAST_ALL ? emu_mcast_join_share(group, member) : -ENOSPC;
+	if (err) {
 		emu_mcast_free_if_empty(group);
-		return PTR_ERR(member->share);
+		return err;
 	}
 	WRITE_ONCE(group->size, group->size + 1);
 	hlist_add_head_rcu(&member->node, &group->members);
@@ -275,7 +299,7 @@ static void emu_mcast_del(struct emu_mcast_group *group, struct emu_mcast_member
 	lockdep_assert_held(&emu_mcast_lock);
 	hlist_del_rcu(&member->node);
 	WRITE_ONCE(group->size, group->size - 1);
-	emu_mcast_put_share(member->share);
+	emu_mcast_leave_share(member);
 	/* A sender that walks the list may still deliver to this queue pair. */
 	kfree_rcu(member, rcu);
 	emu_mcast_free_if_empty(group);
