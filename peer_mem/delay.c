@@ -39,19 +39,20 @@ void kverbs_delay(const char *place)
 	void (*fn)(void *arg);
 
 	if (likely(!task) || (task != current && task != DELAY_ANY) || !in_task() ||
-	    strcmp(delay.place, place))
+	    strcmp(READ_ONCE(delay.place), place))
 		return;
 	fn = xchg(&delay.fn, NULL);
 	if (fn)
-		fn(delay.arg);
+		fn(READ_ONCE(delay.arg));
 }
 EXPORT_SYMBOL_GPL(kverbs_delay);
 
 static void set_for(struct task_struct *task, const char *place, void (*fn)(void *arg), void *arg)
 {
-	delay.place = place;
-	delay.arg = arg;
-	delay.fn = fn;
+	WRITE_ONCE(delay.place, place);
+	WRITE_ONCE(delay.arg, arg);
+	/* release: pairs with the xchg() in kverbs_delay(), where another place was set for any */
+	smp_store_release(&delay.fn, fn);
 	/* release: pairs with the acquire in kverbs_delay() */
 	smp_store_release(&delay.task, task);
 }
@@ -90,14 +91,15 @@ void kverbs_delay_set_any(const char *place, void (*fn)(void *arg), void *arg)
 EXPORT_SYMBOL_GPL(kverbs_delay_set_any);
 
 /**
- * kverbs_delay_clear() - undo kverbs_delay_set()
+ * kverbs_delay_clear() - undo kverbs_delay_set() or kverbs_delay_set_any()
  *
  * Context: Process context; the thread that called kverbs_delay_set().
  * Return: true if the place was reached.
  */
 bool kverbs_delay_clear(void)
 {
-	bool reached = !delay.fn;
+	/* Nobody calls the function from here on, though some may have seen the place. */
+	bool reached = !xchg(&delay.fn, NULL);
 
 	WRITE_ONCE(delay.task, NULL);
 	return reached;
