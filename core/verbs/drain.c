@@ -45,7 +45,7 @@ static const char *drain_why(int err)
 	case -EDEADLK:
 		return "called from a done() that it would wait for";
 	case -ENOMEM:
-		return "the queue has no room for one more request";
+		return "no room for one more request in the queue, or no memory";
 	case -ETIMEDOUT:
 		return "no IB_EVENT_QP_LAST_WQE_REACHED from the device";
 	default:

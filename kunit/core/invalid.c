@@ -335,6 +335,31 @@ static void illegal_change_and_refusal_are_told_apart(struct kunit *test)
 	mock_fail_none(r.m);
 }
 
+/* What the core finds right, and the driver does not. */
+static void refusal_by_the_driver_is_told(struct kunit *test)
+{
+	struct ib_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct ib_cq_init_attr cq = { .cqe = 16 };
+	struct rig r;
+
+	rig_up(test, &r);
+	mock_fail(r.m, MOCK_create_srq, -EINVAL);
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_create_srq(r.pd, &srq)),
+		    "create_srq: refused by the driver (max_wr 4, max_sge 1)");
+	mock_fail(r.m, MOCK_create_cq, -EINVAL);
+	expect_said(test, r.said,
+		    PTR_ERR_OR_ZERO(ib_create_cq(r.m->ibdev, NULL, NULL, NULL, &cq)),
+		    "create_cq: refused by the driver (cqe 16, comp_vector 0, flags 0x0)");
+	mock_fail(r.m, MOCK_alloc_mw, -EINVAL);
+	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_alloc_mw(r.pd, IB_MW_TYPE_1)),
+		    "alloc_mw: refused by the driver (type 1)");
+	/* Any other error speaks for itself. */
+	mock_fail(r.m, MOCK_alloc_mw, -EXFULL);
+	KUNIT_EXPECT_EQ(test, -EXFULL, PTR_ERR_OR_ZERO(ib_alloc_mw(r.pd, IB_MW_TYPE_1)));
+	KUNIT_EXPECT_EQ(test, 0, r.said->times);
+	mock_fail_none(r.m);
+}
+
 /* Other calls */
 
 static long no_qp(struct rig *r)
@@ -701,6 +726,7 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(missing_attribute_is_named),
 	KUNIT_CASE(superfluous_attribute_is_named),
 	KUNIT_CASE(illegal_change_and_refusal_are_told_apart),
+	KUNIT_CASE(refusal_by_the_driver_is_told),
 	KUNIT_CASE(create_qp_names_the_size),
 	KUNIT_CASE(cq_and_srq_name_the_size),
 	KUNIT_CASE(address_and_memory_name_the_argument),

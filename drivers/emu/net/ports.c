@@ -571,12 +571,12 @@ int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name
 	if (!err)
 		emu_port_note_netdev(port, netdev);
 	rtnl_unlock();
-	/* emu_port_check_netdev() has said why it is busy. */
-	if (err && err != -EBUSY)
-		pr_warn("port %u of %s: cannot bind to network device '%s': %s (%d)\n", port->num,
-			port->edev->ibdev.name, name,
-			netdev ? "refused by the core" :
-				 "there is none of that name in this network namespace", err);
+	/* The device has no name before it is registered. */
+	if (err)
+		pr_warn("port %u of %s: cannot bind to network device '%s'%s (%d)\n", port->num,
+			dev_name(&port->edev->pdev->dev), name,
+			err == -ENODEV && !netdev ? ", which is not in this network namespace" : "",
+			err);
 	return err;
 }
 
