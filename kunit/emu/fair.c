@@ -15,6 +15,10 @@
 /* More than a poster copies itself. */
 #define BESIDE_SIZE	SZ_128K
 
+/* Of messages that a work item executes. */
+#define LONG_SENDS	100
+#define LONG_LEN	SZ_2M
+
 #define WAITING		128
 #define RETRIES		8000
 /* What is promised: EMU_RETRY_NS, and no retry is owed to a queue pair for the time before. */
@@ -101,6 +105,41 @@ static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 	ib_dma_unmap_single(far->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
+static int modify_all_the_time(void *arg)
+{
+	struct rig *r = arg;
+	int err = 0;
+
+	while (!err && !kvt_should_stop())
+		err = rig_to(r->a.qp, IB_QPS_RTS);
+	return err;
+}
+
+/* Each change takes the queue pair away from its owner, who is about to hand it over. */
+static void long_message_survives_any_number_of_changes(struct kunit *test)
+{
+	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
+	struct kvt_thread *changes;
+	struct ib_wc wc;
+	struct rig *r;
+	u64 dma;
+	int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	kvt_defer(test, free_long, pages);
+	kvt_need_two_cpus(test);
+	r = long_rig(test);
+	dma = ib_dma_map_single(r->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
+	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(r->a.ibdev, dma));
+	changes = kvt_thread_start(test, 1, modify_all_the_time, r);
+	for (i = 0; i < LONG_SENDS; i++) {
+		KUNIT_EXPECT_EQ(test, 0, long_send(r, dma, 1, LONG_LEN));
+		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 0);
+	}
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(changes));
+	ib_dma_unmap_single(r->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
+}
+
 /* Each asks as often as it can, and for ever. */
 static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
 {
@@ -126,6 +165,7 @@ static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
 
 static struct kunit_case emu_fair_cases[] = {
 	KUNIT_CASE(long_message_holds_up_no_other_queue_pair),
+	KUNIT_CASE(long_message_survives_any_number_of_changes),
 	KUNIT_CASE(retries_of_many_take_a_small_part_of_the_cpu),
 	{}
 };
