@@ -156,7 +156,7 @@ def costs(results, op, size, window, **how):
 
 
 def single_table(results):
-    yield (f"One request a call: {results.unit} a message, by window; x: rdma_rxe by "
+    yield (f"One request a call: {results.unit} per message, by window; x: rdma_rxe by "
            "emulated HCA")
     for op in results.single_ops:
         rows = []
@@ -180,7 +180,7 @@ def single_table(results):
 def batch_table(results):
     if not results.batched_ops:
         return
-    yield f"Batches of {BATCH}: {results.unit} a message, window 64"
+    yield f"Batches of {BATCH}: {results.unit} per message, window 64"
     yield ""
     rows = []
     for op in results.batched_ops:
@@ -218,7 +218,7 @@ def ends_table(results):
 def copy_table(results):
     if not results.pick(layer="cpu"):
         return
-    yield (f"Copying: {results.unit} a message, one request a call, and times as much as "
+    yield (f"Copying: {results.unit} per message, one request a call, and times as much as "
            "memcpy(), window 64")
     yield ""
     rows = []
@@ -329,7 +329,7 @@ def plot_cost(results, path):
                         LINE.format(", workqueue", " and contexts"))
     figure.legend = [(SERIES[layer], LAYERS[layer]) for layer in layers]
     panel = figure.panel(90, 35, 620, 290, size_scale(results), y_scale)
-    panel.axes("bytes of a message", f"{results.unit} a message", "", size_names(results))
+    panel.axes("bytes of a message", f"{results.unit} per message", "", size_names(results))
     for layer in layers:
         cost = results.copy if layer == "cpu" else (
             lambda size, layer=layer: results.each(layer, "send", size, 64))
@@ -353,7 +353,7 @@ def plot_contexts(results, path):
                              for cost in ends] + ([limit] if limit else []))
     panel = figure.panel(90, 35, 560, 270,
                          svg.Linear(-0.5, len(names) - 0.5, list(names)), y_scale)
-    panel.axes("polling context", f"{results.unit} a message", "", names)
+    panel.axes("polling context", f"{results.unit} per message", "", names)
     for layer in layers:
         line = [(at, results.each(layer, "send", SMALL, 64, ctx=ctx))
                 for at, ctx in names.items()]
