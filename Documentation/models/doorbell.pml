@@ -6,7 +6,7 @@
  * others write, over weak memory (memory.pml).
  *
  *	here			code, drivers/emu/queue/doorbell.[ch]
- *	try_own(), tell()	emu_qp_own(), emu_qp_own_or_tell()
+ *	try_own(), tell()	emu_qp_own(), emu_qp_own_or_signal()
  *	own()			emu_qp_release() and emu_qp_look(), in the
  *				loop of emu_serve() in drivers/emu/engine/engine.c
  *	direct()		emu_post_direct() in drivers/emu/engine/direct.c: an
