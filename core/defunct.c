@@ -38,39 +38,39 @@ static struct ib_device *defunct_devices[DEFUNCT_DEVICES];
 static unsigned int next_defunct;
 
 #define DEFUNCT(method, ...)						\
-static int defunct_##method(__VA_ARGS__)					\
+static int defunct_##method(__VA_ARGS__)				\
 {									\
 	return -ENODEV;							\
 }
 
-#define DEFUNCT_MAKER(type, method, ...)					\
-static type *defunct_##method(__VA_ARGS__)					\
+#define DEFUNCT_MAKER(type, method, ...)				\
+static type *defunct_##method(__VA_ARGS__)				\
 {									\
 	return ERR_PTR(-ENODEV);					\
 }
 
 /* For a method that returns nothing. */
-#define DEFUNCT_VOID(method, ...)						\
-static void defunct_##method(__VA_ARGS__)					\
+#define DEFUNCT_VOID(method, ...)					\
+static void defunct_##method(__VA_ARGS__)				\
 {									\
 }
 
 static int defunct_post_send(struct ib_qp *qp, const struct ib_send_wr *wr,
-			  const struct ib_send_wr **bad)
+			     const struct ib_send_wr **bad)
 {
 	*bad = wr;
 	return -ENODEV;
 }
 
 static int defunct_post_recv(struct ib_qp *qp, const struct ib_recv_wr *wr,
-			  const struct ib_recv_wr **bad)
+			     const struct ib_recv_wr **bad)
 {
 	*bad = wr;
 	return -ENODEV;
 }
 
 static int defunct_post_srq_recv(struct ib_srq *srq, const struct ib_recv_wr *wr,
-			      const struct ib_recv_wr **bad)
+				 const struct ib_recv_wr **bad)
 {
 	*bad = wr;
 	return -ENODEV;
@@ -87,8 +87,8 @@ DEFUNCT(query_port, struct ib_device *device, u32 port, struct ib_port_attr *att
 DEFUNCT(modify_port, struct ib_device *device, u32 port, int mask, struct ib_port_modify *modify)
 DEFUNCT(get_port_immutable, struct ib_device *device, u32 port, struct ib_port_immutable *immutable)
 DEFUNCT_MAKER(struct net_device, alloc_rdma_netdev, struct ib_device *device, u32 port,
-	   enum rdma_netdev_t type, const char *name, unsigned char name_assign_type,
-	   void (*setup)(struct net_device *ndev))
+	      enum rdma_netdev_t type, const char *name, unsigned char name_assign_type,
+	      void (*setup)(struct net_device *ndev))
 DEFUNCT(rdma_netdev_get_params, struct ib_device *device, u32 port, enum rdma_netdev_t type,
 	struct rdma_netdev_alloc_params *params)
 DEFUNCT(query_gid, struct ib_device *device, u32 port, int index, union ib_gid *gid)
@@ -120,11 +120,11 @@ DEFUNCT(pre_destroy_cq, struct ib_cq *cq)
 DEFUNCT_VOID(post_destroy_cq, struct ib_cq *cq)
 DEFUNCT_MAKER(struct ib_mr, get_dma_mr, struct ib_pd *pd, int access)
 DEFUNCT_MAKER(struct ib_mr, reg_user_mr, struct ib_pd *pd, u64 start, u64 length, u64 virt_addr,
-	   int access, struct ib_udata *udata)
+	      int access, struct ib_udata *udata)
 DEFUNCT_MAKER(struct ib_mr, reg_umem_mr, struct ib_pd *pd, struct ib_umem *umem, u64 virt_addr,
-	   int access)
+	      int access)
 DEFUNCT_MAKER(struct ib_mr, reg_user_mr_dmabuf, struct ib_pd *pd, u64 offset, u64 length,
-	   u64 virt_addr, int fd, int access, struct uverbs_attr_bundle *attrs)
+	      u64 virt_addr, int fd, int access, struct uverbs_attr_bundle *attrs)
 /* The device can no longer access any memory, so there is nothing to do. */
 DEFUNCT_VOID(open_mr, struct ib_mr *mr)
 DEFUNCT_VOID(revoke_mr, struct ib_mr *mr)
@@ -166,17 +166,17 @@ DEFUNCT(query_ucontext, struct ib_ucontext *context, struct uverbs_attr_bundle *
 DEFUNCT(create_user_ah, struct ib_ah *ah, struct rdma_ah_init_attr *attr,
 	struct ib_udata *udata)
 DEFUNCT_MAKER(struct ib_mr, rereg_user_mr, struct ib_mr *mr, int flags, u64 start, u64 length,
-	u64 virt_addr, int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata)
+	      u64 virt_addr, int mr_access_flags, struct ib_pd *pd, struct ib_udata *udata)
 DEFUNCT(advise_mr, struct ib_pd *pd, enum ib_uverbs_advise_mr_advice advice, u32 flags,
 	struct ib_sge *sg_list, u32 num_sge, struct uverbs_attr_bundle *attrs)
 DEFUNCT(alloc_xrcd, struct ib_xrcd *xrcd, struct ib_udata *udata)
 DEFUNCT(dealloc_xrcd, struct ib_xrcd *xrcd, struct ib_udata *udata)
 DEFUNCT_MAKER(struct ib_flow, create_flow, struct ib_qp *qp, struct ib_flow_attr *flow_attr,
-	struct ib_udata *udata)
+	      struct ib_udata *udata)
 DEFUNCT(destroy_flow, struct ib_flow *flow_id)
 DEFUNCT(destroy_flow_action, struct ib_flow_action *action)
 DEFUNCT_MAKER(struct ib_wq, create_wq, struct ib_pd *pd, struct ib_wq_init_attr *init_attr,
-	struct ib_udata *udata)
+	      struct ib_udata *udata)
 DEFUNCT(destroy_wq, struct ib_wq *wq, struct ib_udata *udata)
 DEFUNCT(modify_wq, struct ib_wq *wq, struct ib_wq_attr *attr, u32 wq_attr_mask,
 	struct ib_udata *udata)
@@ -184,10 +184,10 @@ DEFUNCT(create_rwq_ind_table, struct ib_rwq_ind_table *ib_rwq_ind_table,
 	struct ib_rwq_ind_table_init_attr *init_attr, struct ib_udata *udata)
 DEFUNCT(destroy_rwq_ind_table, struct ib_rwq_ind_table *wq_ind_table)
 DEFUNCT_MAKER(struct ib_dm, alloc_dm, struct ib_device *device, struct ib_ucontext *context,
-	struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs)
+	      struct ib_dm_alloc_attr *attr, struct uverbs_attr_bundle *attrs)
 DEFUNCT(dealloc_dm, struct ib_dm *dm, struct uverbs_attr_bundle *attrs)
 DEFUNCT_MAKER(struct ib_mr, reg_dm_mr, struct ib_pd *pd, struct ib_dm *dm,
-	struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
+	      struct ib_dm_mr_attr *attr, struct uverbs_attr_bundle *attrs)
 DEFUNCT(create_counters, struct ib_counters *counters, struct uverbs_attr_bundle *attrs)
 DEFUNCT(destroy_counters, struct ib_counters *counters)
 DEFUNCT(read_counters, struct ib_counters *counters,

@@ -187,7 +187,7 @@ IB_EXPORT_INTERNAL(ib_cq_adopt);
  */
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int err;
 
 	if (cq->shared)
@@ -200,7 +200,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt, _RET_IP_);
 	if (err)
 		return err;
-	gone = rdma_restrack_del(&cq->res);
+	tracked = rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
 	err = ib_cq_unmake(cq, udata, _RET_IP_);
 	if (err) {
@@ -210,7 +210,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 			   cq->res.kern_name, err);
 		return err;
 	}
-	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, gone);
+	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, tracked);
 	ib_notify_fence(&cq->notify);
 	ib_cq_free(cq);
 	return 0;

@@ -182,7 +182,7 @@ __cold bool ib_contract_suspect(const struct ib_device *dev,
 				const struct rdma_restrack_entry *res, const char *what,
 				unsigned long site);
 void ib_contract_ah_made(struct ib_ah *ah, unsigned long site);
-void ib_contract_ah_gone(struct ib_ah *ah);
+void ib_contract_ah_destroyed(struct ib_ah *ah);
 void ib_contract_device_found(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_back(struct ib_device *dev, unsigned long addr);
 void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const char *how,

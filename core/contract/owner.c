@@ -387,7 +387,7 @@ void ib_contract_ah_made(struct ib_ah *ah, unsigned long site)
 	spin_unlock_irqrestore(&priv->ahs_lock, flags);
 }
 
-void ib_contract_ah_gone(struct ib_ah *ah)
+void ib_contract_ah_destroyed(struct ib_ah *ah)
 {
 	struct ib_device_priv *priv = ib_priv(ah->device);
 	unsigned long flags;
@@ -481,7 +481,7 @@ static void forget_ahs(struct ib_device *dev, struct module *mod)
 		if (!is_within(ah->site, mod))
 			continue;
 		list_del(&ah->on_device);
-		/* Marks it as being in no list: see ib_contract_ah_gone(). */
+		/* Marks it as being in no list: see ib_contract_ah_destroyed(). */
 		WRITE_ONCE(ah->site, 0);
 	}
 	spin_unlock_irq(&priv->ahs_lock);

@@ -303,11 +303,11 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
 /* The number of the object stays reserved. */
 static struct ib_tracked unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
-	struct ib_tracked gone = { .task = res->task };
+	struct ib_tracked tracked = { .task = res->task };
 
 	trace_ib_object_destroy(dev, res);
 	if (!res->valid)
-		return gone;
+		return tracked;
 	/* NULL in an allocating xarray: the index stays taken, and needs no memory. */
 	xa_store(&ib_priv(dev)->res[res->type].xa, res->id, NULL, GFP_NOWAIT);
 	res->valid = false;
@@ -315,8 +315,8 @@ static struct ib_tracked unlist_object(struct ib_device *dev, struct rdma_restra
 	while (!wait_for_completion_timeout(&res->comp, ib_wait_warn_timeout()))
 		ibdev_warn(dev, "destroying %s %u of %s: waiting for a lookup of it to end with rdma_restrack_put()\n",
 			   rdma_restrack_kind(res->type), res->id, res->kern_name);
-	gone.id = res->id;
-	return gone;
+	tracked.id = res->id;
+	return tracked;
 }
 
 /**
@@ -364,17 +364,17 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
  * rdma_restrack_forget() - free what an object that was destroyed has left
  * @dev: the device
  * @type: kind of the object
- * @gone: as returned by rdma_restrack_del(): its number, and its process
+ * @tracked: as returned by rdma_restrack_del(): its number, and its process
  *
  * Context: Any.
  */
 void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
-			  struct ib_tracked gone)
+			  struct ib_tracked tracked)
 {
 	/* Unless it is another object's by now. */
-	if (gone.id)
-		xa_release(&ib_priv(dev)->res[type].xa, gone.id);
-	put_task(gone.task);
+	if (tracked.id)
+		xa_release(&ib_priv(dev)->res[type].xa, tracked.id);
+	put_task(tracked.task);
 }
 
 /**

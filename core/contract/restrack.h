@@ -44,7 +44,7 @@ void rdma_restrack_add(struct rdma_restrack_entry *res);
 struct ib_tracked rdma_restrack_del(struct rdma_restrack_entry *res);
 void rdma_restrack_readd(struct rdma_restrack_entry *res);
 void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
-			  struct ib_tracked gone);
+			  struct ib_tracked tracked);
 struct ib_device *rdma_restrack_dev(const struct rdma_restrack_entry *res);
 struct rdma_restrack_entry *
 rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,

@@ -527,7 +527,7 @@ int rdma_destroy_ah_user(struct ib_ah *ah, u32 flags, struct ib_udata *udata)
 				       pd->res.kern_name, ret);
 		return ret;
 	}
-	ib_contract_ah_gone(ah);
+	ib_contract_ah_destroyed(ah);
 	ib_ah_put_sgid(&ah->sgid_attr);
 	kfree(ah);
 	atomic_dec(&pd->usecnt);

@@ -128,10 +128,10 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 {
 	struct ib_device *device = fmr->device;
 	struct ib_pd *pd = fmr->pd;
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int ret;
 
-	gone = rdma_restrack_del(&fmr->res);
+	tracked = rdma_restrack_del(&fmr->res);
 	ret = IB_METHOD(device, &fmr->res, "dealloc_fmr", device->ops.dealloc_fmr(fmr));
 	if (ret) {
 		rdma_restrack_readd(&fmr->res);
@@ -139,7 +139,7 @@ int ib_dealloc_fmr(struct ib_fmr *fmr)
 			   fmr->res.id, fmr->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(device, RDMA_RESTRACK_FMR, gone);
+	rdma_restrack_forget(device, RDMA_RESTRACK_FMR, tracked);
 	atomic_dec(&pd->usecnt);
 	return 0;
 }

@@ -168,10 +168,10 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 	struct ib_device *device = mr->device;
 	struct ib_umem *umem = mr->umem;
 	struct ib_pd *pd = mr->pd;
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int ret;
 
-	gone = rdma_restrack_del(&mr->res);
+	tracked = rdma_restrack_del(&mr->res);
 	ret = IB_IN_FRAME(mr->device, &mr->res, "dereg_mr", IB_FRAME_METHOD, site,
 			  umem ? umem_end_mr(umem, udata) :
 				 mr->device->ops.dereg_mr(mr, udata));
@@ -187,7 +187,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 					   "destroyed while the driver uses it");
 		return ib_refused(&call, ret, "is a memory window bound to it?");
 	}
-	rdma_restrack_forget(device, RDMA_RESTRACK_MR, gone);
+	rdma_restrack_forget(device, RDMA_RESTRACK_MR, tracked);
 	ib_umem_release(umem);
 	kfree(sig_attrs);
 	atomic_dec(&pd->usecnt);

@@ -147,10 +147,10 @@ EXPORT_SYMBOL(ib_bind_mw);
 int ib_dealloc_mw(struct ib_mw *mw)
 {
 	struct ib_pd *pd = mw->pd;
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int ret;
 
-	gone = rdma_restrack_del(&mw->res);
+	tracked = rdma_restrack_del(&mw->res);
 	ret = IB_METHOD(mw->device, &mw->res, "dealloc_mw", mw->device->ops.dealloc_mw(mw));
 	if (ret) {
 		rdma_restrack_readd(&mw->res);
@@ -159,7 +159,7 @@ int ib_dealloc_mw(struct ib_mw *mw)
 			   mw->res.id, mw->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(mw->device, RDMA_RESTRACK_MW, gone);
+	rdma_restrack_forget(mw->device, RDMA_RESTRACK_MW, tracked);
 	kfree_rcu(mw, rcu);
 	atomic_dec(&pd->usecnt);
 	return 0;

@@ -622,7 +622,7 @@ EXPORT_SYMBOL(ib_query_qp);
  */
 int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 {
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int ret;
 
 	ret = ib_object_unused(qp->device, &qp->res, &qp->usecnt, _RET_IP_);
@@ -640,7 +640,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 
 	ib_mr_pool_empty(qp, &qp->sig_mrs, _RET_IP_);
 	ib_mr_pool_empty(qp, &qp->rdma_mrs, _RET_IP_);
-	gone = rdma_restrack_del(&qp->res);
+	tracked = rdma_restrack_del(&qp->res);
 	ib_notify_quiesce(&qp->notify);
 	ret = IB_METHOD(qp->device, &qp->res, "destroy_qp",
 			qp->device->ops.destroy_qp(qp, udata));
@@ -653,7 +653,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 		return ret;
 	}
 
-	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, gone);
+	rdma_restrack_forget(qp->device, RDMA_RESTRACK_QP, tracked);
 	ib_cq_forget_qp(qp);
 	ib_ah_put_sgid(&qp->av_sgid_attr);
 	ib_ah_put_sgid(&qp->alt_path_sgid_attr);

@@ -36,10 +36,10 @@ const u64 ib_user_requests =
 	REQUEST(ATTACH_MCAST) | REQUEST(DETACH_MCAST);
 
 /*
- * Returns the first page of a free place at @first or behind it. @from: where entries may begin
- * that reach into the pages behind @first.
+ * Returns the first page offset at or after @first where @npages pages are free. @from: offset of
+ * the first entry that can reach beyond @first.
  */
-static u64 find_place(struct xarray *xa, u64 from, u64 first, u64 npages)
+static u64 find_free_pgoff(struct xarray *xa, u64 from, u64 first, u64 npages)
 {
 	const struct rdma_user_mmap_entry *entry;
 	unsigned long index;
@@ -54,8 +54,8 @@ static u64 find_place(struct xarray *xa, u64 from, u64 first, u64 npages)
 	return first;
 }
 
-/* Returns a place in the range, or one that does not end in it if the range is full. */
-static u64 choose_place(struct ib_ucontext *ucontext, u64 npages, u64 min, u64 max)
+/* Returns a free offset in the range, or one whose pages do not end in it if it is full. */
+static u64 choose_pgoff(struct ib_ucontext *ucontext, u64 npages, u64 min, u64 max)
 {
 	u64 next = ucontext->mmap_next, first;
 
@@ -64,18 +64,19 @@ static u64 choose_place(struct ib_ucontext *ucontext, u64 npages, u64 min, u64 m
 	 * process with many would make each insertion slower than the one before.
 	 */
 	if (next > min) {
-		first = find_place(&ucontext->mmap_xa, next, next, npages);
+		first = find_free_pgoff(&ucontext->mmap_xa, next, next, npages);
 		if (first + npages - 1 <= max)
 			return first;
 	}
-	return find_place(&ucontext->mmap_xa, 0, min, npages);
+	return find_free_pgoff(&ucontext->mmap_xa, 0, min, npages);
 }
 
-/* Sets the error of @xas if there is no place, or no memory for the table. */
-static void take_place(struct xa_state *xas, struct rdma_user_mmap_entry *entry, u64 min, u64 max)
+/* Sets the error of @xas if no offset is free, or there is no memory for the table. */
+static void insert_at_free_pgoff(struct xa_state *xas, struct rdma_user_mmap_entry *entry,
+				 u64 min, u64 max)
 {
 	struct ib_ucontext *ucontext = entry->ucontext;
-	u64 first = choose_place(ucontext, entry->npages, min, max);
+	u64 first = choose_pgoff(ucontext, entry->npages, min, max);
 
 	if (first + entry->npages - 1 > max) {
 		xas_set_err(xas, -ENOSPC);
@@ -114,7 +115,7 @@ int rdma_user_mmap_entry_insert_range(struct ib_ucontext *ucontext,
 	/* Memory for the table is allocated without the lock: then the place may be taken. */
 	do {
 		xas_lock(&xas);
-		take_place(&xas, entry, min_pgoff, max_pgoff);
+		insert_at_free_pgoff(&xas, entry, min_pgoff, max_pgoff);
 		xas_unlock(&xas);
 	} while (xas_nomem(&xas, GFP_KERNEL_ACCOUNT));
 	return xas_error(&xas) ? -ENOMEM : 0;

@@ -177,14 +177,14 @@ EXPORT_SYMBOL(__ib_alloc_pd);
 int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 {
 	struct ib_device *device = pd->device;
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int ret;
 
 	ret = ib_object_unused(device, &pd->res, &pd->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
-	gone = rdma_restrack_del(&pd->res);
+	tracked = rdma_restrack_del(&pd->res);
 	ret = pd_unmap_all_memory(pd, _RET_IP_);
 	if (!ret)
 		ret = IB_METHOD(device, &pd->res, "dealloc_pd",
@@ -195,7 +195,7 @@ int ib_dealloc_pd_user(struct ib_pd *pd, struct ib_udata *udata)
 			   pd->res.id, pd->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(device, RDMA_RESTRACK_PD, gone);
+	rdma_restrack_forget(device, RDMA_RESTRACK_PD, tracked);
 	kfree(pd);
 	return 0;
 }
@@ -357,14 +357,14 @@ EXPORT_SYMBOL(ib_query_srq);
 int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 {
 	struct ib_pd *pd = srq->pd;
-	struct ib_tracked gone;
+	struct ib_tracked tracked;
 	int ret;
 
 	ret = ib_object_unused(srq->device, &srq->res, &srq->usecnt, _RET_IP_);
 	if (ret)
 		return ret;
 
-	gone = rdma_restrack_del(&srq->res);
+	tracked = rdma_restrack_del(&srq->res);
 	ib_notify_quiesce(&srq->notify);
 	ret = IB_METHOD(srq->device, &srq->res, "destroy_srq",
 			srq->device->ops.destroy_srq(srq, udata));
@@ -376,7 +376,7 @@ int ib_destroy_srq_user(struct ib_srq *srq, struct ib_udata *udata)
 			   srq->res.id, srq->res.kern_name, ret);
 		return ret;
 	}
-	rdma_restrack_forget(srq->device, RDMA_RESTRACK_SRQ, gone);
+	rdma_restrack_forget(srq->device, RDMA_RESTRACK_SRQ, tracked);
 	atomic_dec(&pd->usecnt);
 	ib_notify_fence(&srq->notify);
 	ib_notify_free_srq(srq);

@@ -17,7 +17,7 @@
  * waits until that thread is back in the core, and only then forgets the device; and the exit
  * of the module waits for the work items.
  *
- * Locks: emu_links_lock guards the list and @gone, and is taken inside RTNL. Nothing is called
+ * Locks: emu_links_lock guards the list and @unregistered, and is taken inside RTNL. Nothing is called
  * with it held that waits for a device to go.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
@@ -37,7 +37,7 @@
  * @edev: the device; a reference keeps its memory as long as the link exists
  * @pdev: its parent, which outlives its registration
  * @netdev: the network device; only compared, for it may be gone
- * @gone: the core has unregistered the device
+ * @unregistered: the core has unregistered the device
  * @unregister: unregisters the device
  * @reap: forgets the device
  */
@@ -46,7 +46,7 @@ struct emu_link {
 	struct emu_device *edev;
 	struct platform_device *pdev;
 	const struct net_device *netdev;
-	bool gone;
+	bool unregistered;
 	struct work_struct unregister;
 	struct work_struct reap;
 };
@@ -109,7 +109,7 @@ static void emu_link_dealloc(struct ib_device *ibdev)
 	cancel_work_sync(&edev->events);
 	mutex_lock(&emu_links_lock);
 	link = emu_link_find(edev);
-	link->gone = true;
+	link->unregistered = true;
 	mutex_unlock(&emu_links_lock);
 	emu_debugfs_remove(edev);
 	emu_device_stop(edev);
@@ -168,7 +168,7 @@ static void emu_link_add_debugfs(struct emu_device *edev)
 
 	mutex_lock(&emu_links_lock);
 	link = emu_link_find(edev);
-	if (link && !link->gone)
+	if (link && !link->unregistered)
 		emu_debugfs_add(edev);
 	mutex_unlock(&emu_links_lock);
 }

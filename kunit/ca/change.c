@@ -398,7 +398,7 @@ static void network_device_of_a_port_is_followed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_port(test, m->ibdev, h, 1)->netdev);
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	KUNIT_EXPECT_TRUE(test, kvt_until(ca_rig_port(test, m->ibdev, h, 1)->netdev == ifindex));
-	kvt_netdev_gone(test, ndev);
+	kvt_netdev_unregister(test, ndev);
 	KUNIT_EXPECT_TRUE(test, kvt_until(!ca_rig_port(test, m->ibdev, h, 1)->netdev));
 }
 
@@ -417,7 +417,7 @@ static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 	KUNIT_EXPECT_PTR_EQ(test, ndev, rcu_access_pointer(attr->ndev));
 	rdma_put_gid_attr(attr);
 	/* Returns only when all references to it are gone. */
-	kvt_netdev_gone(test, ndev);
+	kvt_netdev_unregister(test, ndev);
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(attr->ndev));
 	rdma_put_gid_attr(attr);

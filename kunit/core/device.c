@@ -645,7 +645,7 @@ static void driver_finds_its_device_when_the_netdev_goes(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, watch.ndev, 1));
 	KUNIT_ASSERT_EQ(test, 0, register_netdevice_notifier(&watch.nb));
-	kvt_netdev_gone(test, watch.ndev);
+	kvt_netdev_unregister(test, watch.ndev);
 	unregister_netdevice_notifier(&watch.nb);
 	KUNIT_EXPECT_PTR_EQ(test, m->ibdev, watch.found);
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(watch.ndev, RDMA_DRIVER_UNKNOWN));

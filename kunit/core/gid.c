@@ -450,7 +450,7 @@ static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	WRITE_ONCE(m->port[1].ndev, NULL);
 	/* Returns only when all references to the netdev are gone. */
-	kvt_netdev_gone(test, ndev);
+	kvt_netdev_unregister(test, ndev);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, NULL, false));
 	KUNIT_EXPECT_MEMEQ(test, &attr->gid, &gid, sizeof(gid));
 	KUNIT_EXPECT_EQ(test, -ENODEV, rdma_read_gid_l2_fields(attr, NULL, mac));
@@ -466,7 +466,7 @@ static void netdev_set_before_registration_can_go(struct kunit *test)
 	mock_alloc(test, m);
 	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
 	/* Returns only when all references to the netdev are gone. */
-	kvt_netdev_gone(test, ndev);
+	kvt_netdev_unregister(test, ndev);
 	KUNIT_EXPECT_NULL(test, ib_device_get_netdev(m->ibdev, 1));
 	KUNIT_EXPECT_EQ(test, 0, mock_register(m, "kvtm_a"));
 }

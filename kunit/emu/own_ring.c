@@ -440,7 +440,7 @@ static void place_of_a_receive_is_given_back_once(struct kunit *test)
 
 	while (sharers_post(s))
 		;
-	kverbs_delay_set("emu_user_tell_taken", others_receive_after_it, s);
+	kverbs_delay_set("emu_user_publish_taken", others_receive_after_it, s);
 	KUNIT_EXPECT_EQ(test, 0, link_send(s->slow, 0, 0));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s->failed);

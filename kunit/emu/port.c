@@ -477,7 +477,7 @@ static void network_device_that_moves_stays_bound(struct kunit *test)
 	rig_device(test, "kvt_second", 1, netdev_name(second));
 	KUNIT_EXPECT_EQ(test, -EBUSY,
 			rig_port_write("kvt_second", 1, "netdev", netdev_name(ndev)));
-	kvt_netdev_gone(test, ndev);
+	kvt_netdev_unregister(test, ndev);
 	query(test, "kvt_moves", &attr);
 	KUNIT_EXPECT_EQ(test, IB_PORT_DOWN, attr.state);
 }

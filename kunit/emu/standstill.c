@@ -363,7 +363,7 @@ static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 	s = (struct standstill) { .r = r };
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
 	KUNIT_ASSERT_TRUE(test, rig_empty(r->a.scq));
-	kverbs_delay_set("emu_qp_own_or_tell", timer_goes_on, &s);
+	kverbs_delay_set("emu_qp_own_or_signal", timer_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);

@@ -165,7 +165,7 @@ static void network_device_of_a_port(struct kunit *test)
 	t.m = mock_new(test);
 	t.ndev = kvt_netdev(test);
 	SWEEP(test, t.m, &t, "ib_device_set_netdev", make_bound, unmake_bound);
-	kvt_netdev_gone(test, t.ndev);
+	kvt_netdev_unregister(test, t.ndev);
 }
 
 static int modify_port(struct ib_device *ibdev, u32 port, int mask, struct ib_port_modify *attr)

@@ -163,7 +163,7 @@ void kvt_restore_file(struct kunit *test, const char *path, const char *text);
 
 void kvt_netdev_setup(struct net_device *ndev);
 struct net_device *kvt_netdev(struct kunit *test);
-void kvt_netdev_gone(struct kunit *test, struct net_device *ndev);
+void kvt_netdev_unregister(struct kunit *test, struct net_device *ndev);
 void kvt_netdev_moves(struct net_device *ndev);
 int kvt_netdev_on_top(struct net_device *lower, struct net_device *upper, bool on);
 struct net_device *kvt_netdev_vlan(struct kunit *test, struct net_device *lower, u16 id);

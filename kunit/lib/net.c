@@ -67,15 +67,15 @@ struct net_device *kvt_netdev(struct kunit *test)
 EXPORT_SYMBOL_GPL(kvt_netdev);
 
 /**
- * kvt_netdev_gone() - remove the device before the case ends
+ * kvt_netdev_unregister() - remove the device before the case ends
  * @test: the running case
  * @ndev: the device, from kvt_netdev()
  */
-void kvt_netdev_gone(struct kunit *test, struct net_device *ndev)
+void kvt_netdev_unregister(struct kunit *test, struct net_device *ndev)
 {
 	kunit_release_action(test, kvt_netdev_end, ndev);
 }
-EXPORT_SYMBOL_GPL(kvt_netdev_gone);
+EXPORT_SYMBOL_GPL(kvt_netdev_unregister);
 
 /**
  * kvt_netdev_moves() - send the notifications of a move to another network namespace and back

@@ -41,9 +41,9 @@ struct emu_capture_slot {
  * @snaplen: maximum number of bytes of data that are recorded of a message
  * @qpn: the queue pair, at either end, that is captured; 0 for all
  * @lost: records that found the buffer full
- * @told: how many of those were reported to the reader; belongs to the reader
+ * @reported: how many of those were reported to the reader; belongs to the reader
  * @started: there is a buffer
- * @gone: there will be no more records
+ * @ended: there will be no more records
  * @wait: the reader waits here
  * @wake: wakes the reader: an owner may be in any context
  * @reading: serialises readers
@@ -56,9 +56,9 @@ struct emu_capture {
 	u32 snaplen;
 	u32 qpn;
 	atomic64_t lost;
-	u64 told;
+	u64 reported;
 	bool started;
-	bool gone;
+	bool ended;
 	wait_queue_head_t wait;
 	struct irq_work wake;
 	struct mutex reading;

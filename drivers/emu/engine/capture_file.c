@@ -14,7 +14,7 @@
  *
  *   A  emu_capture_start()	release of @started, pairs with the acquire in
  *				emu_capture_started(): who sees the start sees the buffer
- *   B  emu_capture_detach()	release of @gone, pairs with the acquire in
+ *   B  emu_capture_detach()	release of @ended, pairs with the acquire in
  *				emu_capture_read(): who sees the end, and then no record,
  *				has had them all
  */
@@ -58,7 +58,7 @@ static void emu_capture_detach(struct emu_capture *capture)
 	static_branch_dec(&emu_detour);
 	emu_gate_drain(&capture->gate);
 	/* release: pair B */
-	smp_store_release(&capture->gone, true);
+	smp_store_release(&capture->ended, true);
 	wake_up_interruptible(&capture->wait);
 }
 
@@ -205,7 +205,7 @@ static ssize_t emu_capture_copy_slot(struct emu_capture *capture, char __user *t
 		return -EINVAL;
 	if (copy_to_user(to, &slot->rec, size))
 		return -EFAULT;
-	WRITE_ONCE(capture->told, max(capture->told, slot->rec.lost));
+	WRITE_ONCE(capture->reported, max(capture->reported, slot->rec.lost));
 	emu_ring_take(&capture->ring, pos);
 	return size;
 }
@@ -220,13 +220,13 @@ static ssize_t emu_capture_copy_lost(struct emu_capture *capture, char __user *t
 		.lost = atomic64_read(&capture->lost),
 	};
 
-	if (rec.lost == capture->told)
+	if (rec.lost == capture->reported)
 		return 0;
 	if (rec.size > room)
 		return -EINVAL;
 	if (copy_to_user(to, &rec, sizeof(rec)))
 		return -EFAULT;
-	WRITE_ONCE(capture->told, rec.lost);
+	WRITE_ONCE(capture->reported, rec.lost);
 	return rec.size;
 }
 
@@ -251,26 +251,26 @@ static bool emu_capture_has(struct emu_capture *capture)
 	u32 pos;
 
 	return emu_ring_front(&capture->ring, &pos) ||
-	       atomic64_read(&capture->lost) != READ_ONCE(capture->told);
+	       atomic64_read(&capture->lost) != READ_ONCE(capture->reported);
 }
 
 static ssize_t emu_capture_read(struct file *file, char __user *to, size_t room, loff_t *pos)
 {
 	struct emu_capture *capture = file->private_data;
 	ssize_t ret;
-	bool gone;
+	bool ended;
 
 	if (!emu_capture_started(capture))
 		return -ENODATA;
 	for (;;) {
 		/* acquire: pair B. Before the look: what comes before the end is not missed. */
-		gone = smp_load_acquire(&capture->gone);
+		ended = smp_load_acquire(&capture->ended);
 		ret = emu_capture_copy(capture, to, room);
-		if (ret || gone)
+		if (ret || ended)
 			return ret;
 		if (file->f_flags & O_NONBLOCK)
 			return -EAGAIN;
-		ret = wait_event_interruptible(capture->wait, READ_ONCE(capture->gone) ||
+		ret = wait_event_interruptible(capture->wait, READ_ONCE(capture->ended) ||
 					       emu_capture_has(capture));
 		if (ret)
 			return ret;
@@ -284,7 +284,7 @@ static __poll_t emu_capture_poll(struct file *file, poll_table *wait)
 	poll_wait(file, &capture->wait, wait);
 	if (!emu_capture_started(capture))
 		return EPOLLERR;
-	if (READ_ONCE(capture->gone))
+	if (READ_ONCE(capture->ended))
 		return EPOLLIN | EPOLLRDNORM | EPOLLHUP;
 	return emu_capture_has(capture) ? EPOLLIN | EPOLLRDNORM : 0;
 }

@@ -122,7 +122,7 @@ void *emu_p2p_run(struct emu_device *edev, phys_addr_t phys, u64 len)
  * @addr: first DMA address
  * @len: bytes, not 0
  *
- * Context: Any. The memory outlives the range, as emu_p2p_goes() explains.
+ * Context: Any. The memory outlives the range, as emu_p2p_revoke() explains.
  * Return: the kernel address; NULL if the range is not such memory, or if no route to it
  * is known: see emu_p2p_syndrome().
  */
@@ -208,7 +208,7 @@ enum emu_syndrome emu_p2p_syndrome(struct emu_device *edev, u64 addr, u64 len)
  * right now works for a consumer that has the memory allocated, and the provider waits
  * until it is freed.
  */
-static void emu_p2p_goes(struct kverbs_p2pdma_user *user)
+static void emu_p2p_revoke(struct kverbs_p2pdma_user *user)
 {
 	struct emu_p2p_range *range = container_of(user, struct emu_p2p_range, user);
 
@@ -223,7 +223,7 @@ static void emu_p2p_free(struct emu_p2p_range *range)
 	kfree_rcu(range, rcu);
 }
 
-static void emu_p2p_free_gone(struct emu_p2p *p2p)
+static void emu_p2p_free_revoked(struct emu_p2p *p2p)
 {
 	struct emu_p2p_range *range, *next;
 
@@ -252,7 +252,7 @@ static int emu_p2p_add(struct emu_p2p *p2p, struct page *page)
 	range->start = page->pgmap->range.start;
 	range->size = range_len(&page->pgmap->range);
 	range->mem = page_address(pfn_to_page(PHYS_PFN(range->start)));
-	range->user.revoke = emu_p2p_goes;
+	range->user.revoke = emu_p2p_revoke;
 	err = kverbs_p2pdma_user_add(&range->user, provider);
 	if (err)
 		kfree(range);
@@ -288,7 +288,7 @@ static void emu_p2p_work(struct work_struct *work)
 	struct emu_p2p *p2p = &edev->p2p;
 	struct page *page;
 
-	emu_p2p_free_gone(p2p);
+	emu_p2p_free_revoked(p2p);
 	page = emu_p2p_page(READ_ONCE(p2p->asked));
 	if (page) {
 		emu_p2p_look(edev, page);

@@ -297,7 +297,7 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
  * The properties of a group, as an answer to the port with @gid, a member with the join
  * state @state.
  */
-static void emu_sa_tell_group(struct emu_sa_mcmember_rec *rec, const struct emu_sa_group *group,
+static void emu_sa_fill_group(struct emu_sa_mcmember_rec *rec, const struct emu_sa_group *group,
 			      const union ib_gid *gid, u8 state)
 {
 	union ib_gid port_gid = *gid;
@@ -344,7 +344,7 @@ enum emu_sa_status emu_sa_join(struct emu_sa_request *rq)
 	else
 		status = EMU_SA_REQ_INVALID;
 	if (status == EMU_SA_OK)
-		emu_sa_tell_group(rec, group, &rec->port_gid,
+		emu_sa_fill_group(rec, group, &rec->port_gid,
 				  emu_sa_member(group, &rec->port_gid)->state);
 	else
 		emu_sa_free_if_empty(group);
@@ -368,7 +368,7 @@ enum emu_sa_status emu_sa_leave(struct emu_sa_request *rq)
 	if (!member || member->port != port || !(member->state & emu_sa_state(rec)))
 		return EMU_SA_REQ_INVALID;
 	state = member->state & ~emu_sa_state(rec);
-	emu_sa_tell_group(rec, group, &member->gid, state);
+	emu_sa_fill_group(rec, group, &member->gid, state);
 	member->state = state;
 	if (!state)
 		emu_sa_del_member(member);
@@ -393,6 +393,6 @@ enum emu_sa_status emu_sa_get_group(struct emu_sa_request *rq)
 		return EMU_SA_INSUFFICIENT;
 	if (!group || !emu_sa_group_suits(rq, group))
 		return EMU_SA_NO_RECORDS;
-	emu_sa_tell_group(rec, group, &nobody, 0);
+	emu_sa_fill_group(rec, group, &nobody, 0);
 	return EMU_SA_OK;
 }

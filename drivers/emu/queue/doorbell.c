@@ -201,7 +201,7 @@ static __always_inline void emu_qp_serve_inline(struct emu_qp *qp, u32 spent)
 void emu_qp_ring_after(struct emu_qp *qp, u32 spent)
 {
 	preempt_disable();
-	if (likely(emu_qp_own_or_tell(qp)))
+	if (likely(emu_qp_own_or_signal(qp)))
 		emu_qp_serve_inline(qp, spent);
 	preempt_enable();
 }

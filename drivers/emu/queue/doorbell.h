@@ -109,11 +109,11 @@ static __always_inline void emu_qp_look(struct emu_qp *qp)
 }
 
 /* Work was added: leaves it to the owner, or becomes the owner, and then returns true. */
-static __always_inline bool emu_qp_own_or_tell(struct emu_qp *qp)
+static __always_inline bool emu_qp_own_or_signal(struct emu_qp *qp)
 {
 	if (emu_qp_own(qp))
 		return true;
-	kverbs_delay("emu_qp_own_or_tell");
+	kverbs_delay("emu_qp_own_or_signal");
 	/* Full barrier: the owner's next look sees the work. */
 	if (atomic_xchg(&qp->doorbell, EMU_DB_RERUN) != EMU_DB_IDLE)
 		return false;

@@ -88,13 +88,13 @@ static void emu_user_fill_recv(const struct emu_user_rq *rq, struct emu_rwqe *to
 }
 
 /* Tells the process which entries of an SRQ are its own again. */
-static void emu_user_tell_taken(struct emu_user_rq *rq)
+static void emu_user_publish_taken(struct emu_user_rq *rq)
 {
 	u32 taken;
 
 	do {
 		taken = atomic_read(&rq->taken);
-		kverbs_delay("emu_user_tell_taken");
+		kverbs_delay("emu_user_publish_taken");
 		emu_uring_consumed(rq->ring, rq->base + taken);
 		/* Full barrier, pairs with the cmpxchg of who took one meanwhile. */
 		smp_mb();
@@ -128,7 +128,7 @@ enum emu_outcome emu_user_claim(struct emu_user_rq *rq, u64 room, struct emu_rwq
 	if (unlikely(next == taken))
 		return EMU_FAILED;
 	if (!rq->qp)
-		emu_user_tell_taken(rq);
+		emu_user_publish_taken(rq);
 	return EMU_DONE;
 }
 
@@ -322,7 +322,7 @@ static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq, u32
 	return 0;
 }
 
-static int emu_user_srq_tell(const struct emu_user_rq *rq, struct ib_udata *udata)
+static int emu_user_srq_report(const struct emu_user_rq *rq, struct ib_udata *udata)
 {
 	struct mminfo info = emu_user_rq_info(rq);
 	struct rxe_modify_srq_cmd cmd;
@@ -347,7 +347,7 @@ int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	rq = emu_user_rq_create(udata, max_wr, srq->max_sge);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	err = emu_user_srq_tell(rq, udata);
+	err = emu_user_srq_report(rq, udata);
 	if (!err) {
 		mutex_lock(&srq->lock);
 		err = emu_user_srq_replace(srq, rq, max_wr);
