@@ -211,7 +211,7 @@ static void region_revoke(struct peer_region *region)
 	spin_lock(&region->lock);
 }
 
-static void region_gone(struct peer_region *region)
+static void region_released(struct peer_region *region)
 {
 	struct peer_client *client = region->client;
 
@@ -238,7 +238,7 @@ static void region_unmap(struct peer_region *region)
 	if (region->pinned)
 		ops->put_pages(&region->sgt, region->context);
 	spin_lock(&region->lock);
-	region_gone(region);
+	region_released(region);
 }
 
 /* The answer of an invalidation that finds everything done. */
@@ -277,7 +277,7 @@ static int region_withdraw(struct peer_region *region)
 	lockdep_assert_held(&region->lock);
 	region_revoke(region);
 	if (region_is_left_to_client(region)) {
-		region_gone(region);
+		region_released(region);
 		return 0;
 	}
 	region_unmap(region);
