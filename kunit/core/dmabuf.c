@@ -313,14 +313,6 @@ static struct ib_mr *reg(struct kunit *test, struct rig *r)
 	return mr;
 }
 
-/* Waits for the work item that maps the memory again after a move. */
-static void settle(struct ib_mr *mr)
-{
-	/* It may try again. */
-	while (flush_delayed_work(&to_ib_umem_dmabuf(mr->umem)->remap))
-		;
-}
-
 static void device_that_cannot_wait_has_it_pinned(struct kunit *test)
 {
 	struct ib_mr *mr;
@@ -348,7 +340,7 @@ static void region_goes_on_where_its_memory_has_moved(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, dmabuf_rig_calls(r.buf, DMABUF_PIN));
 	for (i = 1; i <= 3; i++) {
 		dmabuf_rig_move(r.buf, ELSEWHERE + i * SIZE);
-		settle(mr);
+		dmabuf_rig_settle(mr);
 		KUNIT_EXPECT_EQ(test, MOCK_MR_LIVE, mock_mr_state(mr));
 		KUNIT_EXPECT_EQ(test, ELSEWHERE + i * SIZE + SZ_16K, mock_mr_dma(mr));
 		KUNIT_EXPECT_EQ(test, i, mock_calls(r.m, MOCK_pause_mr));
@@ -378,7 +370,7 @@ static void memory_that_moves_again_is_not_told_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, MOCK_MR_PAUSED, mock_mr_state(mr));
 	r.buf->base = ELSEWHERE;
 	dma_resv_unlock(resv);
-	settle(mr);
+	dmabuf_rig_settle(mr);
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_pause_mr));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_resume_mr));
 	KUNIT_EXPECT_EQ(test, ELSEWHERE + SZ_16K, mock_mr_dma(mr));
@@ -422,7 +414,7 @@ static void region_that_cannot_go_on_yet_goes_on_later(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, MOCK_MR_PAUSED, mock_mr_state(mr));
 	r.buf->ret[DMABUF_MAP] = 0;
 	mock_fail_nth(r.m, MOCK_resume_mr, 1, -ENOMEM);
-	settle(mr);
+	dmabuf_rig_settle(mr);
 	KUNIT_EXPECT_EQ(test, 2, mock_calls(r.m, MOCK_resume_mr));
 	KUNIT_EXPECT_EQ(test, MOCK_MR_LIVE, mock_mr_state(mr));
 	KUNIT_EXPECT_EQ(test, ELSEWHERE + SZ_16K, mock_mr_dma(mr));
@@ -430,7 +422,7 @@ static void region_that_cannot_go_on_yet_goes_on_later(struct kunit *test)
 	/* But not for ever. */
 	r.buf->ret[DMABUF_MAP] = -ENOMEM;
 	dmabuf_rig_move(r.buf, DMABUF_DMA);
-	settle(mr);
+	dmabuf_rig_settle(mr);
 	KUNIT_EXPECT_EQ(test, MOCK_MR_REVOKED, mock_mr_state(mr));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 	kvt_pd_put(test, r.pd);
@@ -456,7 +448,7 @@ static void region_that_cannot_go_on_is_revoked(struct kunit *test)
 		else
 			mock_fail_nth(r.m, MOCK_resume_mr, 1, -EXFULL);
 		dmabuf_rig_move(r.buf, ELSEWHERE);
-		settle(mr);
+		dmabuf_rig_settle(mr);
 		KUNIT_EXPECT_EQ(test, MOCK_MR_REVOKED, mock_mr_state(mr));
 		KUNIT_EXPECT_TRUE(test, mr->umem->revoked);
 		KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_revoke_mr));
@@ -465,7 +457,7 @@ static void region_that_cannot_go_on_is_revoked(struct kunit *test)
 
 		/* A later move does not call pause_mr and resume_mr for a revoked MR. */
 		dmabuf_rig_move(r.buf, DMABUF_DMA);
-		settle(mr);
+		dmabuf_rig_settle(mr);
 		KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_pause_mr));
 		KUNIT_EXPECT_EQ(test, i == 2, mock_calls(r.m, MOCK_resume_mr));
 		KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_revoke_mr));
@@ -488,7 +480,7 @@ static void region_that_cannot_be_freed_still_moves(struct kunit *test)
 	mock_fail_nth(r.m, MOCK_dereg_mr, 1, -EBUSY);
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dereg_mr(mr));
 	dmabuf_rig_move(r.buf, ELSEWHERE);
-	settle(mr);
+	dmabuf_rig_settle(mr);
 	KUNIT_EXPECT_EQ(test, MOCK_MR_LIVE, mock_mr_state(mr));
 	KUNIT_EXPECT_EQ(test, ELSEWHERE + SZ_16K, mock_mr_dma(mr));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));

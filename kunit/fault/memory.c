@@ -105,9 +105,7 @@ static int make_moved(void *arg)
 	if (ret)
 		return ret;
 	dmabuf_rig_move(t->buf, t->buf->base + LENGTH);
-	/* It may try again. */
-	while (flush_delayed_work(&to_ib_umem_dmabuf(t->mr->umem)->remap))
-		;
+	dmabuf_rig_settle(t->mr);
 	if (!t->mr->umem->revoked)
 		return mock_mr_state(t->mr) == MOCK_MR_LIVE ? 0 : -EIO;
 	ret = mock_mr_state(t->mr) == MOCK_MR_REVOKED ? -ENOMEM : -EIO;

@@ -235,6 +235,21 @@ void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base)
 EXPORT_SYMBOL_GPL(dmabuf_rig_move);
 
 /**
+ * dmabuf_rig_settle() - wait until the midlayer has mapped the memory again, or given it up
+ * @mr: region of a dma-buf that has moved
+ */
+void dmabuf_rig_settle(struct ib_mr *mr)
+{
+	struct delayed_work *remap = &to_ib_umem_dmabuf(mr->umem)->remap;
+
+	/* It may try again, on another CPU before flush_delayed_work() has looked. */
+	do {
+		flush_delayed_work(remap);
+	} while (delayed_work_pending(remap));
+}
+EXPORT_SYMBOL_GPL(dmabuf_rig_settle);
+
+/**
  * dmabuf_rig_map_pages() - ib_umem_dmabuf_map_pages() with its lock
  * @d: the importer's memory
  *

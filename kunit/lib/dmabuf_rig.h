@@ -11,6 +11,7 @@
 #include <linux/dma-buf.h>
 #include <kunit/test.h>
 
+struct ib_mr;
 struct ib_umem_dmabuf;
 struct kvt_trace;
 
@@ -68,6 +69,7 @@ int dmabuf_rig_calls(const struct dmabuf_rig *rig, enum dmabuf_call call);
 int dmabuf_rig_map_pages(struct ib_umem_dmabuf *d);
 void dmabuf_rig_unmap_pages(struct ib_umem_dmabuf *d);
 void dmabuf_rig_move(struct dmabuf_rig *rig, u64 base);
+void dmabuf_rig_settle(struct ib_mr *mr);
 
 /* The buffer is not attached, mapped or pinned, and no error was counted. */
 #define DMABUF_EXPECT_IDLE(test, rig)					\
