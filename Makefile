@@ -124,7 +124,7 @@ tree:
 ifeq ($(CORE),mainline)
 	@mkdir -p $(OUT)/drivers $(addprefix $(OUT)/include/,kverbs rdma uapi/kverbs)
 	@cp -rsf $(CURDIR)/drivers/emu $(CURDIR)/drivers/fake_gpu $(OUT)/drivers/
-	@ln -sf $(CURDIR)/include/kverbs/compat.h $(CURDIR)/include/kverbs/delay.h \
+	@ln -sf $(addprefix $(CURDIR)/include/kverbs/,compat.h delay.h remap.h) \
 		$(OUT)/include/kverbs/
 	@ln -sf $(CURDIR)/include/uapi/kverbs/emu_capture.h \
 		$(CURDIR)/include/uapi/kverbs/fake_gpu.h $(OUT)/include/uapi/kverbs/

@@ -122,10 +122,7 @@ static int ib_cq_softirq_init(struct ib_cq_lane *lane)
 	for_each_possible_cpu(cpu) {
 		softirq = per_cpu_ptr(lane->softirq, cpu);
 		softirq->lane = lane;
-		/*
-		 * An unfinished run uses up the budget of the softirq, so that others get the
-		 * CPU.
-		 */
+		/* An unfinished run uses up the softirq's budget, so that others get the CPU. */
 		irq_poll_init(&softirq->iop, IB_CQ_SOFTIRQ_BUDGET, ib_cq_softirq);
 	}
 	INIT_CSD(&lane->mover, ib_cq_softirq_moved, lane);
@@ -204,10 +201,7 @@ static bool ib_cq_bound_move(struct ib_cq_lane *lane, int cpu)
 		return false;
 	ib_cq_end_waiting(lane);
 	ib_cq_begin_waiting(lane, cpu);
-	/*
-	 * A work queue would put the same item where it has not quite returned from its last
-	 * run.
-	 */
+	/* A work queue would put the same item where its last run has not quite returned. */
 	ib_cq_replace_runner(lane);
 	queue_work_on(cpu, ib_comp_wq, &lane->runner->work);
 	return true;

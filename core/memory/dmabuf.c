@@ -19,16 +19,13 @@
 #include <linux/overflow.h>
 #include <linux/slab.h>
 #include <kverbs/peer_region.h>
+#include <kverbs/remap.h>
 
 #include "../contract/export.h"
 #include "../contract/invalid.h"
 #include "umem.h"
 
 MODULE_IMPORT_NS(DMA_BUF);
-
-/* How often to try to map memory that has moved, and the time between two tries: 1 s in all. */
-#define REMAP_TRIES	50
-#define REMAP_DELAY	msecs_to_jiffies(20)
 
 static void remap_region(struct work_struct *work);
 
@@ -319,7 +316,7 @@ static void region_moves(struct dma_buf_attachment *attach)
 	ib_umem_dmabuf_unmap_pages(d);
 	if (!mr)
 		return;
-	d->remap_tries = REMAP_TRIES;
+	d->remap_tries = KV_REMAP_TRIES;
 	queue_delayed_work(system_unbound_wq, &d->remap, 0);
 }
 
@@ -343,17 +340,6 @@ static int resume(struct ib_umem_dmabuf *d)
 	return err;
 }
 
-/*
- * The region is paused, and those who use it try again: so there is time for memory to become free,
- * or for an exporter that is busy. Returns whether to come back for that.
- */
-static bool remap_later(struct ib_umem_dmabuf *d, int err)
-{
-	if (err != -ENOMEM && err != -EAGAIN && err != -EBUSY && err != -EINTR)
-		return false;
-	return d->remap_tries && d->remap_tries--;
-}
-
 static void remap_region(struct work_struct *work)
 {
 	struct ib_umem_dmabuf *d = container_of(to_delayed_work(work), typeof(*d), remap);
@@ -365,8 +351,8 @@ static void remap_region(struct work_struct *work)
 	if (!umem->mr || umem->revoked || d->sgt)
 		goto unlock;
 	err = resume(d);
-	if (err && remap_later(d, err)) {
-		queue_delayed_work(system_unbound_wq, &d->remap, REMAP_DELAY);
+	if (err && kv_remap_later(err, &d->remap_tries)) {
+		queue_delayed_work(system_unbound_wq, &d->remap, KV_REMAP_DELAY);
 	} else if (err) {
 		ibdev_warn_ratelimited(umem->ibdev,
 				       "mr %u: revoked, because its dma-buf cannot be mapped after a move (%d)\n",

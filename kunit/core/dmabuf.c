@@ -425,10 +425,7 @@ static void region_that_cannot_go_on_yet_goes_on_later(struct kunit *test)
 	dmabuf_rig_settle(mr);
 	KUNIT_EXPECT_EQ(test, MOCK_MR_REVOKED, mock_mr_state(mr));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
-	kvt_pd_put(test, r.pd);
-	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r.m->wrong_mr));
-	DMABUF_EXPECT_IDLE(test, r.buf);
-	mock_free(test, r.m);
+	expect_nothing_left(test, &r);
 }
 
 static void region_that_cannot_go_on_is_revoked(struct kunit *test)

@@ -29,6 +29,24 @@ static void free_long(void *pages)
 	free_pages((unsigned long)pages, get_order(LONG_SIZE));
 }
 
+/* Allocated before the queue pairs that use it, for it is freed after them. */
+static void *long_pages(struct kunit *test)
+{
+	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
+
+	KUNIT_ASSERT_NOT_NULL(test, pages);
+	kvt_defer(test, free_long, pages);
+	return pages;
+}
+
+static u64 long_map(struct kunit *test, struct rig *r, void *pages)
+{
+	u64 dma = ib_dma_map_single(r->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
+
+	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(r->a.ibdev, dma));
+	return dma;
+}
+
 static struct rig *long_rig(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu0");
@@ -75,21 +93,18 @@ static void pause_copy(void *arg)
  */
 static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 {
-	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
+	void *pages = long_pages(test);
 	struct pause *pause = kvt_zalloc(test, sizeof(*pause));
 	struct rig *far, *near;
 	struct ib_wc wc;
 	u64 dma;
 
-	KUNIT_ASSERT_NOT_NULL(test, pages);
-	kvt_defer(test, free_long, pages);
 	init_completion(&pause->entered);
 	init_completion(&pause->leave);
 	kvt_stay_on_first_cpu();
 	far = long_rig(test);
 	near = long_rig(test);
-	dma = ib_dma_map_single(far->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
-	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(far->a.ibdev, dma));
+	dma = long_map(test, far, pages);
 	kverbs_delay_set_any("emu_copy_long", pause_copy, pause);
 	KUNIT_EXPECT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
@@ -118,19 +133,16 @@ static int modify_all_the_time(void *arg)
 /* Each change takes the queue pair away from its owner, who is about to hand it over. */
 static void long_message_survives_any_number_of_changes(struct kunit *test)
 {
-	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
+	void *pages = long_pages(test);
 	struct kvt_thread *changes;
 	struct ib_wc wc;
 	struct rig *r;
 	u64 dma;
 	int i;
 
-	KUNIT_ASSERT_NOT_NULL(test, pages);
-	kvt_defer(test, free_long, pages);
 	kvt_need_two_cpus(test);
 	r = long_rig(test);
-	dma = ib_dma_map_single(r->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
-	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(r->a.ibdev, dma));
+	dma = long_map(test, r, pages);
 	changes = kvt_thread_start(test, 1, modify_all_the_time, r);
 	for (i = 0; i < LONG_SENDS; i++) {
 		KUNIT_EXPECT_EQ(test, 0, long_send(r, dma, 1, LONG_LEN));

@@ -521,10 +521,7 @@ static void put_on_top(struct kunit *test, struct ib_device *lower, struct ib_de
 	kvt_defer(test, unstack, s);
 }
 
-/*
- * The second end's network device comes on top of the first one's, which then has its address,
- * too.
- */
+/* The second end's network device comes on top of the first one's, which then has its address. */
 static void n4_address_leads_to_the_port_that_is_on_its_network_device(struct kunit *test)
 {
 	const struct rig_net net = { .kind = RIG_NET_ROCE_V2_IP4, .across = true };

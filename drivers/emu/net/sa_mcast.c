@@ -155,10 +155,7 @@ static bool emu_sa_is_broadcast(const struct emu_sa_mcmember_rec *rec)
 	       !memchr_inv(raw + 6, 0, 6) && !memchr_inv(raw + 12, 0xff, 4);
 }
 
-/*
- * The number that a new group has: the one that is asked for if the port can do that, or else
- * @can.
- */
+/* The number that a new group has: what is asked for if the port can do that, or else @can. */
 static u8 emu_sa_choose(bool asked, u8 wanted, u8 can, int (*value)(u8 number))
 {
 	u8 number = emu_sa_number(wanted);

@@ -17,14 +17,11 @@
 #include <linux/dma-resv.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
+#include <kverbs/remap.h>
 #include <rdma/ib_umem.h>
 
 #include "../memory/region.h"
 #include "user.h"
-
-/* How often to try to map memory that has moved, and the time between two tries: 1 s in all. */
-#define EMU_DMABUF_TRIES	50
-#define EMU_DMABUF_DELAY	msecs_to_jiffies(20)
 
 /**
  * struct emu_dmabuf - the tie between a dma-buf and its region
@@ -74,14 +71,6 @@ static int emu_dmabuf_resume(struct emu_dmabuf *dmabuf)
 	return err;
 }
 
-/* As remap_later() in core/memory/dmabuf.c. */
-static bool emu_dmabuf_map_later(struct emu_dmabuf *dmabuf, int err)
-{
-	if (err != -ENOMEM && err != -EAGAIN && err != -EBUSY && err != -EINTR)
-		return false;
-	return dmabuf->tries && dmabuf->tries--;
-}
-
 static void emu_dmabuf_map(struct work_struct *work)
 {
 	struct emu_dmabuf *dmabuf = container_of(to_delayed_work(work), struct emu_dmabuf, map);
@@ -91,8 +80,8 @@ static void emu_dmabuf_map(struct work_struct *work)
 	if (!dmabuf->ibmr || dmabuf->umem->sgt)
 		goto unlock;
 	err = emu_dmabuf_resume(dmabuf);
-	if (err && emu_dmabuf_map_later(dmabuf, err)) {
-		queue_delayed_work(system_unbound_wq, &dmabuf->map, EMU_DMABUF_DELAY);
+	if (err && kv_remap_later(err, &dmabuf->tries)) {
+		queue_delayed_work(system_unbound_wq, &dmabuf->map, KV_REMAP_DELAY);
 	} else if (err) {
 		ibdev_warn_ratelimited(dmabuf->ibmr->device,
 				       "region 0x%x: revoked, because its dma-buf cannot be mapped after a move (%d)\n",
@@ -117,7 +106,7 @@ static void emu_dmabuf_moved(struct dma_buf_attachment *attach)
 	ib_umem_dmabuf_unmap_pages(umem);
 	if (!dmabuf->ibmr)
 		return;
-	dmabuf->tries = EMU_DMABUF_TRIES;
+	dmabuf->tries = KV_REMAP_TRIES;
 	queue_delayed_work(system_unbound_wq, &dmabuf->map, 0);
 }
 

@@ -156,20 +156,15 @@ void emu_user_retired_recvs(const struct emu_qp *qp)
 /* Looks that are to come, of all queues. */
 static atomic_t emu_rq_looks = ATOMIC_INIT(0);
 
-/* How long until the next look at a queue, in ms, however much is found there. */
-static u32 emu_user_rq_watch_min(void)
-{
-	return max_t(u32, EMU_RQ_WATCH_MIN_MS, atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
-}
-
+/* However much is found in a queue, the looks at all of them have their limit. */
 static void emu_user_rq_look_later(struct emu_user_rq *rq)
 {
-	u32 ms = max(READ_ONCE(rq->watch_ms), emu_user_rq_watch_min());
+	u32 ms = max_t(u32, READ_ONCE(rq->watch_ms),
+		       atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
 
 	/* Before the work item can run, which counts it off. */
 	atomic_inc(&emu_rq_looks);
-	if (!queue_delayed_work(system_unbound_wq, &rq->watch,
-				msecs_to_jiffies(ms)))
+	if (!queue_delayed_work(system_unbound_wq, &rq->watch, msecs_to_jiffies(ms)))
 		atomic_dec(&emu_rq_looks);
 }
 
