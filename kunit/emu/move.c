@@ -5,6 +5,7 @@
  * resume_mr of the device as the midlayer does when a dma-buf moves; the memory is that of
  * the card of peer_rig.h.
  */
+#include <kverbs/delay.h>
 
 #include "emu/peer_rig.h"
 #include "emu/rig_net.h"
@@ -294,6 +295,69 @@ static void receive_of_datagrams_is_kept(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, card_holds(t->c, USE_AT + USE_SKIP + RIG_GRH, r->a.buf, 200));
 }
 
+/* What others do while a thread stands still with the place of the parked receive. */
+struct others {
+	struct traffic *t;
+	struct ib_ah *ah;	/* of the second end, which sends to itself */
+	u32 times;		/* how many datagrams it sends */
+	u32 failed;		/* those that did not go into a receive posted last */
+};
+
+static void datagrams_go_on(void *arg)
+{
+	struct others *o = arg;
+	struct rig_end *e = &o->t->r->b;
+	struct ib_wc wc;
+	u64 i;
+
+	for (i = 100; i < 100 + o->times && !o->failed; i++) {
+		if (rig_recv(e, i, 0, 500) || rig_ud_send(e, o->ah, e, i, 0, 200) ||
+		    ib_poll_cq(e->scq, 1, &wc) != 1 || wc.wr_id != i ||
+		    ib_poll_cq(e->rcq, 1, &wc) != 1 || wc.wr_id != i ||
+		    wc.status != IB_WC_SUCCESS)
+			o->failed++;
+	}
+}
+
+static const u32 standstills[] = { 1, BIT(16) + 1 };
+
+KVT_NUMBER_PARAM(standstill, standstills, "%u");
+
+/* Nobody waits for it, and each receive is used once. */
+static void thread_stands_still_with_a_parked_receive(struct kunit *test)
+{
+	static const char * const places[] = { "emu_park", "emu_claim_parked" };
+	struct others o = { .times = *(const u32 *)test->param_value };
+	struct ib_ah *ah;
+	struct traffic *t = datagrams_up(test, &ah);
+	struct rig *r = t->r;
+	struct ib_sge sge = { t->mr->iova + USE_SKIP, 500, t->mr->lkey };
+	struct ib_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
+	struct ib_wc wc;
+	u64 i;
+
+	o.t = t;
+	o.ah = rig_ah(test, &r->b, &r->b);
+	rig_fill(r->a.buf, RIG_BUF, 5);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
+	traffic_pause(t);
+	/* The first datagram is dropped, the second one goes where the first one was to go. */
+	for (i = 0; i < 2; i++) {
+		kverbs_delay_set(places[i], datagrams_go_on, &o);
+		KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, ah, &r->b, i, 0, 200));
+		KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+		KUNIT_EXPECT_EQ(test, 0, o.failed);
+		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
+		if (i)
+			RIG_EXPECT_WC(test, r->b.rcq, &wc, 7, IB_WC_SUCCESS);
+		else
+			KUNIT_ASSERT_EQ(test, 0, traffic_resume(t));
+		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+	}
+	KUNIT_EXPECT_TRUE(test, card_holds(t->c, USE_AT + USE_SKIP + RIG_GRH, r->a.buf, 200));
+	rig_ah_put(test, o.ah);
+}
+
 static void sender_of_datagrams_waits(struct kunit *test)
 {
 	struct ib_ah *ah;
@@ -457,6 +521,7 @@ static struct kunit_case emu_move_cases[] = {
 	KUNIT_CASE_PARAM(receive_that_waits_is_flushed, shared_gen_params),
 	KUNIT_CASE(receive_that_waits_is_given_back),
 	KUNIT_CASE(receive_of_datagrams_is_kept),
+	KUNIT_CASE_PARAM(thread_stands_still_with_a_parked_receive, standstill_gen_params),
 	KUNIT_CASE(sender_of_datagrams_waits),
 	KUNIT_CASE_PARAM(memory_moves_under_traffic, use_gen_params),
 	KUNIT_CASE(atomic_operations_are_done_once),

@@ -137,19 +137,32 @@ static void poster_that_was_overtaken_posts(struct kunit *test)
 	expect_whole_queue(test, r);
 }
 
-/* Two connections complete into the same queues. */
-static void completion_that_was_overtaken_is_written(struct kunit *test)
+/* A connection that completes into the same queues as @r. */
+static struct rig *rig_onto(struct kunit *test, struct rig *r)
 {
-	struct rig *r = rig_up(test, "emu0", "emu1");
 	struct rig *other = rig_new(test, "emu0", "emu1");
-	struct standstill s = {
-		.other = other,
-		.times = times_of(test),
-	};
 
 	other->a.scq = r->a.scq;
 	other->b.rcq = r->b.rcq;
 	rig_start(test, other);
+	return other;
+}
+
+/* It goes before the queues, which are those of another one. */
+static void rig_onto_end(struct kunit *test, struct rig *other)
+{
+	rig_destroy_qp(test, &other->a);
+	rig_destroy_qp(test, &other->b);
+}
+
+static void completion_that_was_overtaken_is_written(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct standstill s = {
+		.other = rig_onto(test, r),
+		.times = times_of(test),
+	};
+
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
 	kverbs_delay_set("emu_cq_begin", connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
@@ -158,8 +171,7 @@ static void completion_that_was_overtaken_is_written(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
 	expect_whole_queue(test, r);
-	rig_destroy_qp(test, &other->a);
-	rig_destroy_qp(test, &other->b);
+	rig_onto_end(test, s.other);
 }
 
 static int srq_recv(struct standstill *s, u64 id)
@@ -375,6 +387,69 @@ static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 	expect_whole_queue(test, r);
 }
 
+/* As connection_goes_on(), and the receiver asks for a notification each time. */
+static void armed_connection_goes_on(void *arg)
+{
+	struct standstill *s = arg;
+	struct rig *r = s->other;
+	u32 i;
+
+	for (i = 0; i < s->times && !s->failed; i++) {
+		if (rig_recv(&r->b, i, 0, LEN) || rig_send(&r->a, i, 0, LEN) ||
+		    !succeeded(r->a.scq) || !succeeded(r->b.rcq) ||
+		    ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP))
+			s->failed++;
+	}
+}
+
+/* A message is delivered by a thread that stands still at @place while others go on. */
+static void stand_still_in_moderation(struct kunit *test, struct rig *r, const char *place)
+{
+	struct standstill s = {
+		.other = rig_onto(test, r),
+		.times = times_of(test),
+	};
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
+	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
+	kverbs_delay_set(place, armed_connection_goes_on, &s);
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, s.failed);
+	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
+	/* The others have polled its receive, and left their last one. */
+	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	rig_onto_end(test, s.other);
+}
+
+/* It defers the notification that others have asked for since, which comes when it is due. */
+static void late_completion_defers_no_notification_for_ever(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	u32 i;
+
+	KUNIT_ASSERT_EQ(test, 0, rdma_set_cq_moderation(r->b.rcq, CQ_HELD, 0));
+	stand_still_in_moderation(test, r, "emu_cq_defer");
+	irq_work_sync(&r->b.rcq->notify.work);
+	reinit_completion(&r->b.got_call);
+	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
+	for (i = 0; i < CQ_HELD; i++) {
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
+	}
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->b.got_call));
+}
+
+/* The time counts from when the thread goes on. */
+static void late_timer_sends_the_notification(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+
+	KUNIT_ASSERT_EQ(test, 0, rdma_set_cq_moderation(r->b.rcq, 0, 1));
+	stand_still_in_moderation(test, r, "emu_cq_start_timer");
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->b.got_call));
+}
+
 static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(p12_late_poller_makes_room_once, standstill_gen_params),
 	KUNIT_CASE_PARAM(poller_that_was_overtaken_polls_on, standstill_gen_params),
@@ -384,6 +459,8 @@ static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(srq_counts_no_receive_twice, standstill_gen_params),
 	KUNIT_CASE_PARAM(cq_counts_no_entry_twice, standstill_gen_params),
 	KUNIT_CASE_PARAM(u9_slow_datagram_keeps_one_place, standstill_gen_params),
+	KUNIT_CASE_PARAM(late_completion_defers_no_notification_for_ever, standstill_gen_params),
+	KUNIT_CASE_PARAM(late_timer_sends_the_notification, standstill_gen_params),
 	KUNIT_CASE(news_for_an_owner_that_has_left_are_seen),
 	{}
 };

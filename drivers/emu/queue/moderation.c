@@ -28,6 +28,7 @@
  *	what was deferred by rules that no longer apply is not forgotten
  */
 #include <kverbs/completion.h>
+#include <kverbs/delay.h>
 
 #include "cq.h"
 
@@ -58,6 +59,7 @@ static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 {
 	ktime_t due = ktime_add_us(ktime_get(), EMU_MOD_PERIOD(moderation));
 
+	kverbs_delay("emu_cq_start_timer");
 	atomic64_set(&cq->due, due);
 	if (!(atomic_fetch_or(EMU_ARM_DUE | EMU_ARM_TIMER, &cq->arm) & EMU_ARM_TIMER))
 		hrtimer_start(&cq->timer, due, EMU_MODERATION_MODE);
@@ -80,6 +82,7 @@ bool emu_cq_defer(struct emu_cq *cq, u32 pos, int *arm)
 			return false;
 		if (*arm & EMU_ARM_DEFERRED)
 			return true;
+		kverbs_delay("emu_cq_defer");
 	} while (!atomic_try_cmpxchg(&cq->arm, arm, *arm | EMU_ARM_DEFERRED));
 
 	*arm |= EMU_ARM_DEFERRED;

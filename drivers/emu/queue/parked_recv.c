@@ -10,6 +10,8 @@
  * pair at once: the bit EMU_FROM_BUSY lets one at a time park or take a receive, and
  * there may be no room to park the receive of another.
  */
+#include <kverbs/delay.h>
+
 #include "recv.h"
 
 static bool emu_parked_step(struct emu_qp *qp, int from, int to)
@@ -24,6 +26,7 @@ bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 {
 	if (!emu_parked_step(qp, 0, EMU_FROM_BUSY))
 		return false;
+	kverbs_delay("emu_park");
 	emu_rwqe_copy(qp->parked, recv);
 	/* Full barrier, pairs with the first one in emu_claim_parked(). */
 	emu_parked_step(qp, EMU_FROM_BUSY, EMU_FROM_PARKED);
@@ -43,6 +46,7 @@ enum emu_outcome emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *
 {
 	if (!emu_parked_step(qp, EMU_FROM_PARKED, EMU_FROM_BUSY))
 		return EMU_RNR;
+	kverbs_delay("emu_claim_parked");
 	if (qp->parked->length < room) {
 		emu_parked_step(qp, EMU_FROM_BUSY, EMU_FROM_PARKED);
 		return EMU_FAILED;
