@@ -42,7 +42,7 @@
  * emu_ring_reserve(). The litmus tests have all of pair B.
  *
  * Not modelled: a reset, which nobody runs beside; several owners, who take turns
- * (doorbell.pml); receives that are parked (parked_recv.c).
+ * (doorbell.pml); receives that are parked (parked.pml).
  *
  * Shown at every step:
  *   - a position has one poster, and is consumed once
