@@ -207,7 +207,7 @@ static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *d
 		emu_qp_fail(to);
 		return;
 	}
-	/* It is used up, as another one is parked; but the receiver is not at fault. */
+	/* It is used up, as another one has the place; but the receiver is not at fault. */
 	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REMOTE);
 }
 

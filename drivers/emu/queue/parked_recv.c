@@ -23,7 +23,7 @@ static bool emu_parked_step(struct emu_qp *qp, int from, int to)
 	return atomic_cmpxchg(&qp->recv_from, source | from, source | to) == (source | from);
 }
 
-/* Parks a receive for the next message. Returns false if another one is there. */
+/* Parks a receive for the next message. Returns false if another one has the place. */
 bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 {
 	if (!emu_parked_step(qp, 0, EMU_FROM_BUSY))
