@@ -27,10 +27,11 @@
  * An NMI can neither allocate memory nor queue work: the code that it interrupted may hold
  * the locks for that. The event uses a reserve, and an irq_work queues the work item.
  *
- * The handlers are in a list that is walked under SRCU; handlers_lock orders the writers.
- * synchronize_srcu() after taking a handler off the list waits for it. A handler must not
- * sleep; but many were written for a midlayer that lets them, and under plain RCU the
- * kernel's warning would name the midlayer. The contract checker names the handler.
+ * The list of handlers is under handlers_lock, which is not held while a handler runs: the work
+ * item has its own place in the list meanwhile, and says which handler it calls. Whoever takes
+ * a handler off the list waits until this one returns, and for no other. A handler must not
+ * sleep; but many were written for a midlayer that lets them, so it runs under nothing that
+ * would make the kernel's warning name the midlayer. The contract checker names the handler.
  *
  * events_on is set before the caches are filled for the first time and cleared after the
  * last client has gone; synchronize_rcu() then ensures that no more events are queued.
@@ -41,13 +42,13 @@
 #include <linux/export.h>
 #include <linux/irq_work.h>
 #include <linux/preempt.h>
-#include <linux/rculist.h>
 #include <linux/slab.h>
-#include <linux/srcu.h>
+#include <linux/wait.h>
 #include <kverbs/completion.h>
 
 #include "contract/contract.h"
 #include "contract/device_priv.h"
+#include "contract/registry.h"
 #include "contract/trace.h"
 #include "device.h"
 #include "port/port.h"
@@ -56,15 +57,13 @@
 #define RETRY_DELAY	(HZ / 4)
 #define RETRIES		8
 
-/* Shared by all devices, because handlers are rarely unregistered. */
-DEFINE_STATIC_SRCU(event_srcu);
-
 /**
  * ib_register_event_handler() - ask for the events of a device
  * @event_handler: set up with INIT_IB_EVENT_HANDLER()
  *
  * The handler may be called before this returns. It runs in a work item. It must not sleep:
- * later events, and whoever unregisters a handler, wait for it. It may receive events that were dispatched earlier.
+ * later events, and whoever unregisters it, wait for it. It may receive events that were
+ * dispatched earlier.
  *
  * Context: Any but NMI. The device is one that the caller got in add() or holds by
  *	    ib_device_try_get().
@@ -76,19 +75,31 @@ void ib_register_event_handler(struct ib_event_handler *event_handler)
 
 	ib_contract_call(event_handler->device, NULL, "ib_register_event_handler", _RET_IP_);
 	spin_lock_irqsave(&priv->handlers_lock, flags);
-	list_add_tail_rcu(&event_handler->list, &priv->handlers);
+	list_add_tail(&event_handler->list, &priv->handlers);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);
 }
 EXPORT_SYMBOL(ib_register_event_handler);
+
+/* Waits until the work item has left a handler that is off the list. */
+static void wait_for_handler(struct ib_device_priv *priv, struct ib_event_handler *handler)
+{
+	/* acquire: pairs with the release in next_handler(); all that it did is done */
+	while (!wait_event_timeout(priv->handler_returned,
+				   smp_load_acquire(&priv->running) != handler,
+				   ib_wait_warn_timeout()))
+		ibdev_warn(handler->device,
+			   "unregistering an event handler: waiting for %ps to return\n",
+			   handler->handler);
+}
 
 /**
  * ib_unregister_event_handler() - stop receiving the events of a device
  * @event_handler: a registered handler
  *
- * On return, the handler is not running and will not be called again. For that the call waits
- * for the handlers that are running, those of other devices too. If the caller may not sleep,
- * or is itself called by an event handler, there is a warning: the handler is not called for
- * later events, but may still be running.
+ * On return, the handler is not running and will not be called again. The call waits for this
+ * handler only; if that takes long, the log says so each wait_warn_ms (a module parameter). If
+ * the caller may not sleep, or is itself called by an event handler, there is a warning: the
+ * handler is not called for later events, but may still be running.
  *
  * Context: Process, may sleep; not from an event handler.
  */
@@ -99,12 +110,12 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 
 	ib_contract_call(event_handler->device, NULL, "ib_unregister_event_handler", _RET_IP_);
 	spin_lock_irqsave(&priv->handlers_lock, flags);
-	list_del_rcu(&event_handler->list);
+	list_del(&event_handler->list);
 	spin_unlock_irqrestore(&priv->handlers_lock, flags);
 	/* An event handler would wait for itself, and the device's removal for it. */
 	if (!ib_called_atomic(event_handler->device, "unregisters an event handler",
 			      __builtin_return_address(0)))
-		synchronize_srcu(&event_srcu);
+		wait_for_handler(priv, event_handler);
 }
 EXPORT_SYMBOL(ib_unregister_event_handler);
 
@@ -112,17 +123,18 @@ static void event_handlers_for_each(struct ib_device *dev, u64 until,
 				    void (*visit)(void *context, unsigned long *site),
 				    void *context)
 {
+	struct ib_device_priv *priv = ib_priv(dev);
 	struct ib_event_handler *handler;
 	unsigned long function;
-	int idx;
 
-	idx = srcu_read_lock(&event_srcu);
-	list_for_each_entry_srcu(handler, &ib_priv(dev)->handlers, list,
-				 srcu_read_lock_held(&event_srcu)) {
+	spin_lock_irq(&priv->handlers_lock);
+	list_for_each_entry(handler, &priv->handlers, list) {
+		if (&handler->list == &priv->handlers_place)
+			continue;
 		function = (unsigned long)handler->handler;
 		visit(context, &function);
 	}
-	srcu_read_unlock(&event_srcu, idx);
+	spin_unlock_irq(&priv->handlers_lock);
 }
 
 /* The checker knows them by their functions, which must not be called once they are gone. */
@@ -131,18 +143,38 @@ struct ib_ref_source ib_event_handler_source = {
 	.for_each = event_handlers_for_each,
 };
 
+/* The one behind the work item's place in the list, which moves on; NULL at the end. */
+static struct ib_event_handler *next_handler(struct ib_device_priv *priv)
+{
+	struct list_head *place = &priv->handlers_place;
+	struct ib_event_handler *handler = NULL;
+
+	spin_lock_irq(&priv->handlers_lock);
+	if (list_is_last(place, &priv->handlers)) {
+		list_del(place);
+	} else {
+		handler = list_entry(place->next, struct ib_event_handler, list);
+		list_move(place, &handler->list);
+	}
+	/* release: pairs with the acquire in wait_for_handler() */
+	smp_store_release(&priv->running, handler);
+	spin_unlock_irq(&priv->handlers_lock);
+	wake_up(&priv->handler_returned);
+	return handler;
+}
+
 static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 {
 	struct ib_event_handler *handler;
 	struct ib_event_caller self;
-	int idx;
 
 	ib_event_call_begin(&self);
-	idx = srcu_read_lock(&event_srcu);
-	list_for_each_entry_srcu(handler, &priv->handlers, list, srcu_read_lock_held(&event_srcu))
+	spin_lock_irq(&priv->handlers_lock);
+	list_add(&priv->handlers_place, &priv->handlers);
+	spin_unlock_irq(&priv->handlers_lock);
+	while ((handler = next_handler(priv)))
 		IB_CALL_BACK(event->device, NULL, "event handler", IB_FRAME_CALLBACK,
 			     handler->handler, handler->handler(handler, event));
-	srcu_read_unlock(&event_srcu, idx);
 	ib_event_call_end(&self);
 }
 
@@ -475,6 +507,7 @@ void ib_events_init(struct ib_device *dev)
 
 	INIT_LIST_HEAD(&priv->handlers);
 	spin_lock_init(&priv->handlers_lock);
+	init_waitqueue_head(&priv->handler_returned);
 	init_llist_head(&priv->events);
 	INIT_WORK(&priv->event_work, event_work);
 	INIT_DELAYED_WORK(&priv->event_again, event_again);

@@ -112,8 +112,11 @@ struct ib_port_priv {
  * @ahs: address handles made while the contract checker was on
  * @ahs_lock: guards @ahs; taken in any context but NMI
  * @contract_suspect: a verbs call may come from a module that must not make one
- * @handlers: event handlers, read under SRCU
- * @handlers_lock: taken by writers of @handlers
+ * @handlers: event handlers, and @handlers_place while they are called; under @handlers_lock
+ * @handlers_place: how far @event_work has come with an event
+ * @handlers_lock: taken in any context but NMI
+ * @running: the handler that @event_work calls, or NULL; changed under @handlers_lock
+ * @handler_returned: waits for the end of @running
  * @events: events that wait for @event_work
  * @fatal_reserve: for DEVICE_FATAL: used if there is no memory
  * @event_irq: queues @event_work, for events from NMI
@@ -150,7 +153,10 @@ struct ib_device_priv {
 	spinlock_t ahs_lock;
 	bool contract_suspect;
 	struct list_head handlers;
+	struct list_head handlers_place;
 	spinlock_t handlers_lock;
+	struct ib_event_handler *running;
+	wait_queue_head_t handler_returned;
 	struct llist_head events;
 	struct ib_queued_event fatal_reserve;
 	struct irq_work event_irq;

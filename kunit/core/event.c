@@ -8,6 +8,7 @@
 #include <rdma/ib_cache.h>
 
 #include "lib/client.h"
+#include "lib/console.h"
 #include "lib/mock.h"
 
 #define STORM_EVENTS	20000
@@ -436,6 +437,43 @@ static void unregister_waits_for_a_running_handler(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
 }
 
+/* One handler of a device runs, and does not end; others can be unregistered. */
+static void unregister_waits_for_no_other_handler(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct listener *before = listener_up(test, m, "A", NULL);
+	struct listener *l = listener_new(test, m, "B", NULL);
+	struct listener *after = listener_new(test, m, "C", NULL);
+	struct fence f = { .l = l };
+	struct kvt_console *said;
+	struct kvt_thread *unreg;
+
+	kvt_need_two_cpus(test);
+	kvt_gate_init(&f.gate);
+	init_completion(&f.unregistering);
+	l->on_event = stay_inside;
+	l->arg = &f;
+	listener_start(test, l);
+	listener_start(test, after);
+	dispatch(m, IB_EVENT_DEVICE_FATAL);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&f.gate.entered));
+	/* If these waited for it, they would keep the gate closed until it times out. */
+	listener_stop(before);
+	listener_stop(after);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&before->seen));
+
+	said = kvt_console_watch(test, "waiting for listen");
+	kvt_set_file(test, "/sys/module/kverbs/parameters/wait_warn_ms", "20");
+	unreg = kvt_thread_start(test, -1, unregister_handler_fn, &f);
+	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&l->seen));
+	kvt_gate_open(&f.gate);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
+	KUNIT_EXPECT_TRUE(test, f.gate.in_time);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&after->seen));
+}
+
 static void listen_in_add(struct kvt_client *c, struct ib_device *ibdev)
 {
 	struct listener *l = c->arg;
@@ -547,6 +585,7 @@ static struct kunit_case core_event_cases[] = {
 	KUNIT_CASE(event_is_told_though_memory_never_comes),
 	KUNIT_CASE(device_goes_while_there_is_no_memory),
 	KUNIT_CASE(unregister_waits_for_a_running_handler),
+	KUNIT_CASE(unregister_waits_for_no_other_handler),
 	KUNIT_CASE(events_reach_the_handler_until_remove_ends),
 	KUNIT_CASE(no_event_of_a_storm_is_lost),
 	{}
