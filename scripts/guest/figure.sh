@@ -8,6 +8,7 @@
 #   MAX_OTHER     the limit of a SEND so posted to another device, where its lanes take turns
 #   MAX_PINGPONG  the limit of a SEND so posted with one outstanding
 #   MAX_BATCHED   limits of 64 bytes in batches of 16
+#   MAX_PAGE      limits of 4 KiB so posted, in instructions beyond those of memcpy()
 #   MAX_COPY      the limit of 64 KiB, in per cent of the cost of memcpy()
 
 # shellcheck source=message.sh
@@ -17,7 +18,8 @@ MAX_SINGLE=${MAX_SINGLE:-"send=600 write=435 read=455 send_srq=605"}
 MAX_OTHER=${MAX_OTHER:-600}
 MAX_PINGPONG=${MAX_PINGPONG:-1150}
 MAX_BATCHED=${MAX_BATCHED:-"send=465 write=330"}
-MAX_COPY=${MAX_COPY:-130}
+MAX_PAGE=${MAX_PAGE:-"send=575 write=430 read=440"}
+MAX_COPY=${MAX_COPY:-105}
 
 # cost <limit> <arguments of message>: sets each. What else the guest does meanwhile is no cost of a
 # message: a figure beyond the limit is measured once more, and the smaller one counts.
@@ -30,6 +32,13 @@ cost() {
 	message "$@" || return
 	result "progress: $* cost $once instructions at first, then $each"
 	[ "$each" -le "$once" ] || each=$once
+}
+
+# check_page <operation>=<limit>
+check_page() {
+	cost $((copy + ${1#*=})) "${1%=*}" workqueue same 4096 64 1 4000 || return
+	check "a message of 4 KiB costs $each instructions, $((each - copy)) more than memcpy(), ${1%=*}" \
+		[ $((each - copy)) -le "${1#*=}" ]
 }
 
 check_copy() {
@@ -68,6 +77,10 @@ for ctx in $CONTEXTS; do
 done
 message fetch_add workqueue same 8 64 16 8000 && pass "an atomic operation costs $each instructions"
 
+message memcpy workqueue same 4096 64 16 4000 && copy=$each || exit 1
+for what in $MAX_PAGE; do
+	check_page "$what"
+done
 message memcpy workqueue same 65536 64 16 800 && copy=$each || exit 1
 for op in send write read; do
 	for window in 1 64; do
