@@ -78,7 +78,7 @@ static void __exit kverbs_exit(void)
 	ib_sysfs_exit();
 	ib_contract_exit();
 	destroy_workqueue(ib_core_wq);
-	/* Callbacks of call_rcu(), and of ib_notify_free_qp() and the like, are in our text. */
+	/* Callbacks of call_rcu(), and of ib_notify_free(), are in our text. */
 	rcu_barrier();
 	if (IS_ENABLED(CONFIG_PREEMPT_RT) && IS_ENABLED(CONFIG_TASKS_RCU))
 		rcu_barrier_tasks();

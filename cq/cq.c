@@ -21,6 +21,7 @@
 #include "../core/contract/invalid.h"
 #include "../core/contract/restrack.h"
 #include "cq.h"
+#include "notify.h"
 
 static struct ib_cq *ib_cq_new(struct ib_device *dev, const struct ib_cq_init_attr *attr,
 			       const char *caller, unsigned long site)

@@ -351,15 +351,7 @@ void ib_cq_hotplug_exit(void);
 
 /* notify.c */
 void ib_notify_init_cq(struct ib_cq *cq);
-void ib_notify_init_qp(struct ib_qp *qp);
-void ib_notify_init_srq(struct ib_srq *srq);
-void ib_notify_quiesce(struct ib_notify *notify);
-void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event);
-void ib_notify_fence(struct ib_notify *notify);
-void ib_notify_revive(struct ib_notify *notify);
 void ib_notify_free_cq(struct ib_cq *cq);
-void ib_notify_free_qp(struct ib_qp *qp);
-void ib_notify_free_srq(struct ib_srq *srq);
 
 /* pool.c */
 int ib_cq_pool_init(struct ib_device *dev);

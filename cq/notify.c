@@ -28,7 +28,7 @@
  * the same. So RUNNING tells whether handlers are being called. And objects are freed only
  * after a grace period, for the CPU that has yet to write the idle mark: interrupts are RCU
  * readers. With PREEMPT_RT, threads run irq_works, which are none: there it is a grace period
- * of tasks, which such a thread holds up until it has nothing more to do (ib_notify_free_qp()).
+ * of tasks, which such a thread holds up until it has nothing more to do (ib_notify_free()).
  */
 #include <linux/export.h>
 #include <linux/irq_work.h>
@@ -40,21 +40,9 @@
 #include <kverbs/delay.h>
 
 #include "cq.h"
+#include "notify.h"
 
-#define IB_NOTIFY_RUNNING	BIT(0)
-#define IB_NOTIFY_DEAD		BIT(1)
-#define IB_NOTIFY_COMP		BIT(2)
-#define IB_NOTIFY_EVENT(event)	BIT(3 + (event))
-#define IB_NOTIFY_EVENTS(due)	((due) >> 3)
-
-/* The events that may be reported for each kind of object. */
 #define CQ_EVENTS	BIT(IB_EVENT_CQ_ERR)
-#define QP_EVENTS	(BIT(IB_EVENT_QP_FATAL) | BIT(IB_EVENT_QP_REQ_ERR) |	\
-			 BIT(IB_EVENT_QP_ACCESS_ERR) | BIT(IB_EVENT_COMM_EST) |	\
-			 BIT(IB_EVENT_SQ_DRAINED) | BIT(IB_EVENT_PATH_MIG) |	\
-			 BIT(IB_EVENT_PATH_MIG_ERR) |				\
-			 BIT(IB_EVENT_QP_LAST_WQE_REACHED))
-#define SRQ_EVENTS	(BIT(IB_EVENT_SRQ_ERR) | BIT(IB_EVENT_SRQ_LIMIT_REACHED))
 
 /* Any context, NMI included. */
 static void ib_notify_raise(struct ib_notify *notify, int bit)
@@ -65,7 +53,7 @@ static void ib_notify_raise(struct ib_notify *notify, int bit)
 	irq_work_queue(&notify->work);
 }
 
-/* Whether @event is among @events. Any context, NMI included. */
+/* Whether @event is among @events; if not, the log says so. Any context, NMI included. */
 static bool ib_notify_is_event(const struct ib_device *device, enum ib_event_type event,
 			       unsigned long events)
 {
@@ -74,6 +62,22 @@ static bool ib_notify_is_event(const struct ib_device *device, enum ib_event_typ
 	ibdev_warn_ratelimited(device, "event %d (%s) dropped: invalid for this object type\n",
 			       event, ib_event_msg(event));
 	return false;
+}
+
+/**
+ * ib_notify_raise_event() - have an event handler called
+ * @notify: of the object
+ * @device: its device
+ * @event: the event
+ * @events: a bit for each event that such an object may have; others are dropped with a warning
+ *
+ * Context: Any, NMI included.
+ */
+void ib_notify_raise_event(struct ib_notify *notify, const struct ib_device *device,
+			   enum ib_event_type event, unsigned long events)
+{
+	if (ib_notify_is_event(device, event, events))
+		ib_notify_raise(notify, IB_NOTIFY_EVENT(event));
 }
 
 /* Returns the bits that are due, or 0 if no handler may be called. */
@@ -146,46 +150,34 @@ static void ib_notify_cq_work(struct irq_work *work)
 	ib_notify_end(&cq->notify);
 }
 
-static void ib_notify_qp_work(struct irq_work *work)
+/**
+ * ib_notify_events() - call the event handler of an object that has no other callbacks
+ * @notify: of the object; its irq_work runs
+ * @event: an event with the device and the object
+ * @handler: the handler, or NULL
+ * @context: what the handler gets
+ */
+void ib_notify_events(struct ib_notify *notify, const struct ib_event *event,
+		      void (*handler)(struct ib_event *event, void *context), void *context)
 {
-	struct ib_qp *qp = container_of(work, struct ib_qp, notify.work);
-	struct ib_event event = { .device = qp->device, .element.qp = qp };
-	int due = ib_notify_begin(&qp->notify);
+	int due = ib_notify_begin(notify);
 
 	if (!due)
 		return;
-	ib_notify_call(&event, due, qp->event_handler, qp->qp_context);
-	ib_notify_end(&qp->notify);
+	ib_notify_call(event, due, handler, context);
+	ib_notify_end(notify);
 }
 
-static void ib_notify_srq_work(struct irq_work *work)
+/* @work calls the object's handlers. */
+void ib_notify_init(struct ib_notify *notify, void (*work)(struct irq_work *work))
 {
-	struct ib_srq *srq = container_of(work, struct ib_srq, notify.work);
-	struct ib_event event = { .device = srq->device, .element.srq = srq };
-	int due = ib_notify_begin(&srq->notify);
-
-	if (!due)
-		return;
-	ib_notify_call(&event, due, srq->event_handler, srq->srq_context);
-	ib_notify_end(&srq->notify);
+	init_irq_work(&notify->work, work);
+	atomic_set(&notify->state, 0);
 }
 
 void ib_notify_init_cq(struct ib_cq *cq)
 {
-	init_irq_work(&cq->notify.work, ib_notify_cq_work);
-	atomic_set(&cq->notify.state, 0);
-}
-
-void ib_notify_init_qp(struct ib_qp *qp)
-{
-	init_irq_work(&qp->notify.work, ib_notify_qp_work);
-	atomic_set(&qp->notify.state, 0);
-}
-
-void ib_notify_init_srq(struct ib_srq *srq)
-{
-	init_irq_work(&srq->notify.work, ib_notify_srq_work);
-	atomic_set(&srq->notify.state, 0);
+	ib_notify_init(&cq->notify, ib_notify_cq_work);
 }
 
 /**
@@ -253,39 +245,9 @@ static void ib_notify_cq_rcu(struct rcu_head *rcu)
 	kfree(container_of(rcu, struct ib_cq, rcu));
 }
 
-static void ib_notify_qp_rcu(struct rcu_head *rcu)
-{
-	kfree(container_of(rcu, struct ib_qp, rcu));
-}
-
-static void ib_notify_srq_rcu(struct rcu_head *rcu)
-{
-	kfree(container_of(rcu, struct ib_srq, rcu));
-}
-
-/* Free an object whose callbacks have ended, once no irq_work touches it any more. */
 void ib_notify_free_cq(struct ib_cq *cq)
 {
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		call_rcu_tasks(&cq->rcu, ib_notify_cq_rcu);
-	else
-		kfree_rcu(cq, rcu);
-}
-
-void ib_notify_free_qp(struct ib_qp *qp)
-{
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		call_rcu_tasks(&qp->rcu, ib_notify_qp_rcu);
-	else
-		kfree_rcu(qp, rcu);
-}
-
-void ib_notify_free_srq(struct ib_srq *srq)
-{
-	if (IS_ENABLED(CONFIG_PREEMPT_RT))
-		call_rcu_tasks(&srq->rcu, ib_notify_srq_rcu);
-	else
-		kfree_rcu(srq, rcu);
+	ib_notify_free(cq, ib_notify_cq_rcu);
 }
 
 /* Undoes ib_notify_quiesce() after the driver has refused to destroy the object. */
@@ -343,46 +305,3 @@ void ib_cq_notify_event(struct ib_cq *cq, enum ib_event_type event)
 	ib_notify_raise(&cq->notify, IB_NOTIFY_EVENT(event));
 }
 EXPORT_SYMBOL_GPL(ib_cq_notify_event);
-
-/**
- * ib_qp_notify_event() - report an asynchronous event of a QP
- * @qp: the QP
- * @event: the event, one that names a QP; others are dropped with a warning
- *
- * The consumer's event handler runs later. An event reported again before that
- * is delivered once; different events are delivered in the order of their
- * numbers.
- *
- * A driver must not call this once its destroy_qp method has returned, nor for
- * %IB_EVENT_QP_LAST_WQE_REACHED once its modify_qp method has put the QP into RESET: an
- * event of the QP's previous life would end the wait of ib_drain_qp() in the next one.
- *
- * Context: Any, NMI included.
- */
-void ib_qp_notify_event(struct ib_qp *qp, enum ib_event_type event)
-{
-	if (ib_notify_is_event(qp->device, event, QP_EVENTS))
-		ib_notify_raise(&qp->notify, IB_NOTIFY_EVENT(event));
-}
-EXPORT_SYMBOL_GPL(ib_qp_notify_event);
-
-/**
- * ib_srq_notify_event() - report an asynchronous event of an SRQ
- * @srq: the SRQ
- * @event: %IB_EVENT_SRQ_LIMIT_REACHED or %IB_EVENT_SRQ_ERR; others are dropped with
- *	a warning
- *
- * The consumer's event handler runs later. An event reported again before that
- * is delivered once; different events are delivered in the order of their
- * numbers.
- *
- * A driver must not call this once its destroy_srq method has returned.
- *
- * Context: Any, NMI included.
- */
-void ib_srq_notify_event(struct ib_srq *srq, enum ib_event_type event)
-{
-	if (ib_notify_is_event(srq->device, event, SRQ_EVENTS))
-		ib_notify_raise(&srq->notify, IB_NOTIFY_EVENT(event));
-}
-EXPORT_SYMBOL_GPL(ib_srq_notify_event);

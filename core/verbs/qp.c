@@ -27,6 +27,7 @@
 #include <rdma/ib_verbs.h>
 
 #include "../../cq/cq.h"
+#include "../../cq/notify.h"
 #include "../contract/contract.h"
 #include "../contract/export.h"
 #include "../contract/invalid.h"

@@ -22,7 +22,7 @@
 #include <kverbs/upper.h>
 #include <rdma/ib_verbs.h>
 
-#include "../../cq/cq.h"
+#include "../../cq/notify.h"
 #include "../contract/contract.h"
 #include "../contract/invalid.h"
 #include "../contract/export.h"

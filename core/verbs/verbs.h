@@ -35,6 +35,12 @@ int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *attr, int mask,
 void ib_modify_qp_refused(const struct ib_verb_call *call, const struct ib_qp *qp,
 			  enum ib_qp_state from, const struct ib_qp_attr *attr, u32 mask);
 
+/* notify.c */
+void ib_notify_init_qp(struct ib_qp *qp);
+void ib_notify_init_srq(struct ib_srq *srq);
+void ib_notify_free_qp(struct ib_qp *qp);
+void ib_notify_free_srq(struct ib_srq *srq);
+
 /* datapath.c */
 int ib_post_send_for(struct ib_qp *qp, const struct ib_send_wr *wr, unsigned long site);
 int ib_post_recv_for(struct ib_qp *qp, const struct ib_recv_wr *wr, unsigned long site);
