@@ -52,6 +52,17 @@ retry() {
 	done
 }
 
+# retry_while <process> <command>: until it succeeds, for as long as the process runs, however long
+# a busy machine makes that take.
+retry_while() {
+	process=$1
+	shift
+	until "$@"; do
+		kill -0 "$process" 2>/dev/null || return 1
+		usleep 50000
+	done
+}
+
 # retry_once <times> <command>
 retry_once() {
 	shift

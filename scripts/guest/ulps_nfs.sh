@@ -67,7 +67,7 @@ device_goes() {
 	before=$(packets)
 	write_file late &
 	writer=$!
-	retry 400 packets_beyond $((before + 200)) && echo 0 >"$CONFIG/$1/enable" &&
+	retry_while $writer packets_beyond $((before + 200)) && echo 0 >"$CONFIG/$1/enable" &&
 		[ ! -e "$IB/$1" ] || return 1
 	if [ "$1" = emu1 ]; then
 		there sh -c "echo 1 >$CONFIG/$1/enable"
