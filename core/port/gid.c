@@ -365,11 +365,13 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 {
 	struct ib_gid_table *table = ib_port(dev, port)->gids;
 	struct gid_entry *entry;
+	bool full[2] = {};
 	int ret, failed = 0;
 	unsigned int i;
 
 	mutex_lock(&table->lock);
 	for (i = 0; i < table->size; i++) {
+		cond_resched();
 		entry = own_entry(table, i);
 		if (!entry || is_wanted(table, entry, want, nr))
 			continue;
@@ -377,9 +379,11 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		*changed = true;
 	}
 	for (i = 0; i < nr; i++) {
-		if (want[i].present)
+		if (want[i].present || full[want[i].is_default])
 			continue;
+		cond_resched();
 		ret = free_slot(table, want[i].is_default);
+		full[want[i].is_default] = ret < 0;
 		if (ret >= 0)
 			ret = add_entry(dev, port, table, ret, &want[i]);
 		if (!ret)
@@ -387,8 +391,11 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		else if (ret == -ENOMEM)
 			failed = ret;
 		else
-			ibdev_warn_ratelimited(dev, "port %u: cannot add GID %pI6 (%d)\n",
-					       port, want[i].gid.raw, ret);
+			ibdev_warn_ratelimited(dev, "port %u: cannot add GID %pI6%s (%d)\n",
+					       port, want[i].gid.raw,
+					       full[want[i].is_default] ?
+					       ", and maybe others: the table is full" : "",
+					       ret);
 	}
 	mutex_unlock(&table->lock);
 	return failed;

@@ -38,6 +38,7 @@ u64 ib_cache_subnet_prefix(struct ib_device *dev, u32 port);
  * @ndev: its network device, held by the caller that fills this
  * @is_default: it belongs in the slots reserved for default GIDs
  * @present: it was found in the table
+ * @order: place in the list, in which they get the free slots
  */
 struct ib_gid_want {
 	union ib_gid gid;
@@ -45,6 +46,7 @@ struct ib_gid_want {
 	struct net_device *ndev;
 	bool is_default;
 	bool present;
+	unsigned int order;
 };
 
 int ib_gid_table_create(struct ib_device *dev, u32 port);

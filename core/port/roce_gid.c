@@ -31,6 +31,7 @@
 #include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/slab.h>
+#include <linux/sort.h>
 #include <net/addrconf.h>
 #include <net/bonding.h>
 #include <net/if_inet6.h>
@@ -84,18 +85,6 @@ unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port)
 }
 IB_EXPORT_INTERNAL(ib_roce_gid_types);
 
-static bool is_listed(const struct gid_list *list, const union ib_gid *gid,
-		      const struct net_device *ndev)
-{
-	unsigned int i;
-
-	for (i = 0; i < list->nr; i++)
-		if (list->want[i].ndev == ndev &&
-		    !memcmp(&list->want[i].gid, gid, sizeof(*gid)))
-			return true;
-	return false;
-}
-
 /* Counts what does not fit, for the next attempt. */
 static void list_gid(struct gid_list *list, const union ib_gid *gid,
 		     struct net_device *ndev, bool is_default)
@@ -105,13 +94,11 @@ static void list_gid(struct gid_list *list, const union ib_gid *gid,
 	};
 	unsigned long type;
 
-	/* The link-local address usually is the default GID. */
-	if (list->nr <= list->room && is_listed(list, gid, ndev))
-		return;
 	for_each_set_bit(type, &list->types, IB_GID_TYPE_SIZE) {
-		want.type = type;
 		if (list->nr < list->room) {
 			dev_hold(ndev);
+			want.type = type;
+			want.order = list->nr;
 			list->want[list->nr] = want;
 		}
 		list->nr++;
@@ -154,12 +141,10 @@ static void list_ip6(struct gid_list *list, struct net_device *ndev)
 	in6_dev = __in6_dev_get(ndev);
 	if (!in6_dev)
 		return;
-	read_lock_bh(&in6_dev->lock);
-	list_for_each_entry(ifa, &in6_dev->addr_list, if_list) {
+	list_for_each_entry_rcu(ifa, &in6_dev->addr_list, if_list) {
 		memcpy(gid.raw, &ifa->addr, sizeof(gid.raw));
 		list_gid(list, &gid, ndev, false);
 	}
-	read_unlock_bh(&in6_dev->lock);
 }
 
 /*
@@ -258,6 +243,50 @@ static void free_list(struct gid_list *list)
 	kvfree(list->want);
 }
 
+static int compare_gids(const void *a, const void *b)
+{
+	const struct ib_gid_want *x = a, *y = b;
+
+	if (x->ndev != y->ndev)
+		return x->ndev < y->ndev ? -1 : 1;
+	if (x->type != y->type)
+		return x->type < y->type ? -1 : 1;
+	return memcmp(&x->gid, &y->gid, sizeof(x->gid));
+}
+
+static int compare_order(const void *a, const void *b)
+{
+	const struct ib_gid_want *x = a, *y = b;
+
+	return x->order < y->order ? -1 : 1;
+}
+
+static int compare_gids_and_order(const void *a, const void *b)
+{
+	return compare_gids(a, b) ?: compare_order(a, b);
+}
+
+/*
+ * Keeps the first of those that are listed twice: the link-local address usually is the default
+ * GID. By sorting, because whoever has a network device of its own on top of the port's, in a
+ * container, can give it any number of addresses.
+ */
+static void drop_duplicates(struct gid_list *list)
+{
+	struct ib_gid_want *want = list->want;
+	unsigned int i, nr = 0;
+
+	sort(want, list->nr, sizeof(*want), compare_gids_and_order, NULL);
+	for (i = 0; i < list->nr; i++) {
+		if (nr && !compare_gids(&want[nr - 1], &want[i]))
+			dev_put(want[i].ndev);
+		else
+			want[nr++] = want[i];
+	}
+	list->nr = nr;
+	sort(want, nr, sizeof(*want), compare_order, NULL);
+}
+
 /* List again until there is room for everything. */
 static int make_list(struct gid_list *list, struct net_device *ndev)
 {
@@ -270,8 +299,10 @@ static int make_list(struct gid_list *list, struct net_device *ndev)
 		if (!list->want)
 			return -ENOMEM;
 		list_all(list, ndev);
-		if (list->nr <= list->room)
+		if (list->nr <= list->room) {
+			drop_duplicates(list);
 			return 0;
+		}
 		room = list->nr + 2 * SPARE_ADDRS;
 		free_list(list);
 	}
