@@ -322,7 +322,7 @@ static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd,
 }
 
 static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg,
-		       const struct kverbs_ca_peer *peer)
+		       const struct kverbs_ca_peer *peer, bool for_process)
 {
 	struct ib_mem *mem = &obj->mem;
 	struct ib_mr *mr;
@@ -336,6 +336,7 @@ static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg
 		.fd_offset = reg->offset,
 		.peer_name = *peer->name ? peer->name : NULL,
 		.peer_data = *peer->name ? peer->data : NULL,
+		.for_process = for_process,
 	};
 	obj->iova = reg->iova;
 	obj->access = reg->access;
@@ -420,7 +421,7 @@ int ca_reg_mr(struct ca_call *call, struct ca_handle *h)
 	ret = begin_reg(h, obj, reg.pd, &peer);
 	if (ret)
 		goto out;
-	ret = make_region(obj, &reg, &peer);
+	ret = make_region(obj, &reg, &peer, h->space->user);
 	if (!sockptr_is_null(call->out))
 		describe_region(obj, &call->mr);
 	ret = end_making(call, h, obj, ret);

@@ -331,7 +331,7 @@ struct ib_qp *ib_create_qp_user(struct ib_device *dev, struct ib_pd *pd,
 {
 	const struct qp_maker maker = { .udata = udata, .uobject = uobj, .site = _RET_IP_ };
 	const struct ib_verb_call call = {
-		.dev = dev, .client = current->comm, .what = "create_qp",
+		.dev = dev, .client = current->comm, .process = true, .what = "create_qp",
 	};
 
 	if (!pd || attr->xrcd)

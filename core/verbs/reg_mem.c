@@ -310,7 +310,7 @@ static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr
 			     int access_flags, unsigned long site)
 {
 	const struct ib_verb_call call = {
-		.dev = pd->device, .res = &pd->res, .what = "reg_mr",
+		.dev = pd->device, .res = &pd->res, .process = mem->for_process, .what = "reg_mr",
 	};
 	struct ib_mr *mr;
 	int ret;

@@ -90,6 +90,7 @@ enum ib_mem_path {
  * @fd_offset: offset of the first byte in the dma-buf
  * @peer_name: name of the only peer-memory client to ask; NULL: ask all
  * @peer_data: IB_PEER_MEMORY_DATA_MAX bytes for that client, or NULL
+ * @for_process: the calling process asks for it, not a ULP: a refusal is logged as a process's
  * @found: filled in: where the memory was found
  * @error: filled in, by path: the errno of each path that was tried and failed, else
  *	0. %IB_MEM_PEER has -ENODEV if no client has the memory. %IB_MEM_HOST has
@@ -105,6 +106,7 @@ struct ib_mem {
 	u64 fd_offset;
 	const char *peer_name;
 	const void *peer_data;
+	bool for_process;
 	enum ib_mem_path found;
 	int error[IB_MEM_PATHS];
 };

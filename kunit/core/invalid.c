@@ -702,6 +702,22 @@ static void a_process_with_bad_memory_silences_nobody(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(line));
 }
 
+/* A region in a PD of kverbs_ca, which is no object of the process. */
+static void a_process_with_bad_regions_silences_nobody(struct kunit *test)
+{
+	struct kvt_console *line = kvt_console_watch(test, "query_port: port 99");
+	struct ib_mem mem = { .for_process = true };
+	struct ib_port_attr attr;
+	struct rig r;
+	int i;
+
+	rig_up(test, &r);
+	for (i = 0; i < 10 * LOG_BURST; i++)
+		KUNIT_EXPECT_EQ(test, -EINVAL, PTR_ERR_OR_ZERO(ib_reg_mem(r.qp->pd, &mem, 0, 0)));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_query_port(r.m->ibdev, 99, &attr));
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(line));
+}
+
 static void callers_do_not_silence_those_of_another_device(struct kunit *test)
 {
 	struct kvt_console *line = kvt_console_watch(test, "query_port: port 99");
@@ -743,6 +759,7 @@ static struct kunit_case core_invalid_cases[] = {
 	KUNIT_CASE(a_line_in_the_log_names_client_and_device),
 	KUNIT_CASE(a_process_does_not_silence_the_kernels_clients),
 	KUNIT_CASE(a_process_with_bad_memory_silences_nobody),
+	KUNIT_CASE(a_process_with_bad_regions_silences_nobody),
 	KUNIT_CASE(callers_do_not_silence_those_of_another_device),
 	{}
 };
