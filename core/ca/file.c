@@ -13,6 +13,8 @@
  * in time fails. A handle that is being closed because its process has ended holds the file.
  * Requests hold a use of the device; none is left when the device is removed.
  */
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
 #include <linux/cdev.h>
 #include <linux/device.h>
 #include <linux/file.h>
@@ -250,15 +252,22 @@ void ca_file_put(struct ca_file *f)
 static int ca_file_release(struct inode *inode, struct file *file)
 {
 	struct ca_file *f = file->private_data;
+	char name[IB_DEVICE_NAME_MAX];
 	struct ca_device *ca = f->ca;
 
 	if (ca_closing_begin(ca)) {
 		ca_space_close(&f->space);
 		ca_closing_end(ca);
 	} else {
-		/* The device's end closes the handles of all files that it finds. */
-		while (!wait_for_completion_timeout(&ca->closed, ib_wait_warn_timeout()))
-			ibdev_warn(ca->device, "closing a file: waiting for the removal of the channel adapter, which closes its handles\n");
+		/*
+		 * The device's end closes the handles of all files that it finds. Not ibdev_warn():
+		 * nothing keeps the device's parent, which that names.
+		 */
+		while (!wait_for_completion_timeout(&ca->closed, ib_wait_warn_timeout())) {
+			ib_copy_device_name(name, ca->device);
+			pr_warn("%s: closing a file: waiting for the removal of the channel adapter, which closes its handles\n",
+				name);
+		}
 	}
 	mutex_lock(&ca->files_lock);
 	list_del(&f->node);

@@ -591,10 +591,15 @@ static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
 /* Waits until the handles that ended processes had open through the file are closed. */
 void ca_handle_flush(struct ca_file *f)
 {
+	char name[IB_DEVICE_NAME_MAX];
+
+	/* Not ibdev_warn(): as in ca_file_release(). */
 	while (!wait_var_event_timeout(&f->closing, !atomic_read(&f->closing),
-				       ib_wait_warn_timeout()))
-		ibdev_warn(f->ca->device, "waiting for %d handles of processes that have ended to be closed\n",
-			   atomic_read(&f->closing));
+				       ib_wait_warn_timeout())) {
+		ib_copy_device_name(name, f->ca->device);
+		pr_warn("%s: waiting for %d handles of processes that have ended to be closed\n",
+			name, atomic_read(&f->closing));
+	}
 }
 
 int ca_handle_init(void)

@@ -608,6 +608,7 @@ static bool images_same(const struct ca_image *a, const struct ca_image *b)
 int ca_image_refresh(struct ca_device *ca)
 {
 	struct ca_image *image, *old;
+	bool published = false;
 	int ret = -ENOMEM;
 
 	mutex_lock(&ca->image_lock);
@@ -620,12 +621,16 @@ int ca_image_refresh(struct ca_device *ca)
 		image_date(image, old);
 		if (!old || !images_same(image, old)) {
 			rcu_assign_pointer(ca->image, image);
-			image = old;
+			published = true;
 		}
 	}
 	WRITE_ONCE(ca->image_stale, ret);
 	mutex_unlock(&ca->image_lock);
-	ca_image_put(image);
+	/* Who asks over and over for a fresh image makes none that waits for a grace period. */
+	if (published)
+		ca_image_put(old);
+	else
+		kvfree(image);
 	return ret;
 }
 
