@@ -362,15 +362,18 @@ static void deliver_deferred(struct ib_device_priv *priv, u32 num)
 	port->tries = 0;
 }
 
-static void read_again(struct ib_device *dev)
+/* Returns false if there was no memory to read all of it. */
+static bool read_again(struct ib_device *dev)
 {
+	bool done = true;
 	u32 port;
 
 	/* The GID of such a port names its network device. */
 	rdma_for_each_port(dev, port)
-		if (rdma_protocol_iwarp(dev, port))
-			refresh_port(dev, port, true);
+		if (rdma_protocol_iwarp(dev, port) && !refresh_port(dev, port, true))
+			done = false;
 	ib_ports_changed(dev);
+	return done;
 }
 
 static void event_work(struct work_struct *work)
@@ -383,8 +386,10 @@ static void event_work(struct work_struct *work)
 	u32 port;
 
 	/* Full barrier: what was changed before the flag was set is read after this. */
-	if (xchg(&priv->refresh_due, false))
-		read_again(device_of(priv));
+	if (xchg(&priv->refresh_due, false) && !read_again(device_of(priv))) {
+		xchg(&priv->refresh_due, true);
+		event_retry(priv);
+	}
 	if (xchg(&priv->deferred_due, false))
 		rdma_for_each_port(device_of(priv), port)
 			deliver_deferred(priv, port);
