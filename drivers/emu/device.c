@@ -371,9 +371,10 @@ static int emu_device_init_ports(struct emu_device *edev, const struct emu_devic
 		port->num = ++edev->nr_ports;
 		port->transport = &emu_in_memory;
 		err = emu_port_init(port, config);
-		if (!err && edev->ethernet)
-			err = emu_port_set_netdev(port, spec->net ?: current->nsproxy->net_ns,
-						  config->netdev);
+		if (!err && spec->netdev)
+			err = emu_port_bind_netdev(port, spec->netdev);
+		else if (!err && edev->ethernet)
+			err = emu_port_set_netdev(port, current->nsproxy->net_ns, config->netdev);
 	}
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "lib/emu.h"
 
 struct emu_port_config;
+struct net_device;
 struct pci_dev;
 
 /* device.c */
@@ -19,7 +20,8 @@ struct pci_dev;
  * @ethernet: link layer of all ports; else InfiniBand
  * @adaptive: the moderation of CQs follows their load
  * @by_link: made by netlink, and deleted so
- * @net: where the network devices are; NULL for the namespace of the caller
+ * @netdev: the network device of its only port, which the caller holds; or NULL: those that @ports
+ *	name, in the namespace of the caller
  * @pci_parent: the PCI function that becomes its parent, or NULL
  * @ports: settings of the @nr_ports ports; only used during the creation
  */
@@ -29,7 +31,7 @@ struct emu_device_spec {
 	bool ethernet;
 	bool adaptive;
 	bool by_link;
-	struct net *net;
+	struct net_device *netdev;
 	struct pci_dev *pci_parent;
 	const struct emu_port_config *ports;
 };

@@ -181,7 +181,7 @@ static int emu_link_new(const char *name, struct net_device *netdev)
 		.nr_ports = 1,
 		.ethernet = true,
 		.by_link = true,
-		.net = dev_net(netdev),
+		.netdev = netdev,
 		.ports = &config,
 	};
 	struct emu_device *edev;
@@ -189,7 +189,6 @@ static int emu_link_new(const char *name, struct net_device *netdev)
 	int err;
 
 	emu_port_config_init(&config);
-	strscpy(config.netdev, netdev_name(netdev), sizeof(config.netdev));
 	edev = emu_device_new(&spec);
 	if (IS_ERR(edev))
 		return PTR_ERR(edev);

@@ -55,6 +55,7 @@ int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey);
 int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu);
 int emu_port_set_width(struct emu_port *port, enum ib_port_width width);
 int emu_port_set_speed(struct emu_port *port, enum ib_port_speed speed);
+int emu_port_bind_netdev(struct emu_port *port, struct net_device *netdev);
 int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name);
 bool emu_port_netdev_name(struct emu_port *port, char *name);
 void emu_port_flap(struct emu_port *port, u32 ms);

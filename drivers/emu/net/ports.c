@@ -543,6 +543,42 @@ static int emu_port_check_netdev(struct emu_port *port, const struct net_device 
 	return -EBUSY;
 }
 
+/* Binds the port to a network device, or to none. Under RTNL. */
+static int emu_port_bind(struct emu_port *port, struct net_device *netdev)
+{
+	const struct net_device *old = port->netdev;
+	int err = netdev ? emu_port_check_netdev(port, netdev) : 0;
+
+	if (err)
+		return err;
+	/* First: the core may give the port its GIDs at once, and emu_add_gid() looks at this. */
+	emu_port_note_netdev(port, netdev);
+	err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
+	if (err)
+		emu_port_note_netdev(port, old);
+	return err;
+}
+
+/**
+ * emu_port_bind_netdev() - bind an Ethernet port to a network device that the caller holds
+ * @port: the port
+ * @netdev: the network device
+ *
+ * Context: Process context.
+ * Return: 0; -ENODEV if the network device unregisters; -EBUSY if another port is bound to it; or
+ * what ib_device_set_netdev() returned.
+ */
+int emu_port_bind_netdev(struct emu_port *port, struct net_device *netdev)
+{
+	int err = -ENODEV;
+
+	rtnl_lock();
+	if (netdev->reg_state == NETREG_REGISTERED)
+		err = emu_port_bind(port, netdev);
+	rtnl_unlock();
+	return err;
+}
+
 /**
  * emu_port_set_netdev() - bind an Ethernet port to a network device
  * @port: the port
@@ -564,12 +600,10 @@ int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name
 	rtnl_lock();
 	if (*name) {
 		netdev = __dev_get_by_name(net, name);
-		err = netdev ? emu_port_check_netdev(port, netdev) : -ENODEV;
+		err = netdev ? 0 : -ENODEV;
 	}
 	if (!err)
-		err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
-	if (!err)
-		emu_port_note_netdev(port, netdev);
+		err = emu_port_bind(port, netdev);
 	rtnl_unlock();
 	/* The device has no name before it is registered. */
 	if (err)
