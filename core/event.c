@@ -80,12 +80,16 @@ void ib_register_event_handler(struct ib_event_handler *event_handler)
 }
 EXPORT_SYMBOL(ib_register_event_handler);
 
+static bool has_returned(const struct ib_device_priv *priv, const struct ib_event_handler *handler)
+{
+	/* acquire: pairs with the release in next_handler(); all that it did is done */
+	return smp_load_acquire(&priv->running) != handler;
+}
+
 /* Waits until the work item has left a handler that is off the list. */
 static void wait_for_handler(struct ib_device_priv *priv, struct ib_event_handler *handler)
 {
-	/* acquire: pairs with the release in next_handler(); all that it did is done */
-	while (!wait_event_timeout(priv->handler_returned,
-				   smp_load_acquire(&priv->running) != handler,
+	while (!wait_event_timeout(priv->handler_returned, has_returned(priv, handler),
 				   ib_wait_warn_timeout()))
 		ibdev_warn(handler->device,
 			   "unregistering an event handler: waiting for %ps to return\n",
@@ -156,7 +160,7 @@ static struct ib_event_handler *next_handler(struct ib_device_priv *priv)
 		handler = list_entry(place->next, struct ib_event_handler, list);
 		list_move(place, &handler->list);
 	}
-	/* release: pairs with the acquire in wait_for_handler() */
+	/* release: pairs with the acquire in has_returned() */
 	smp_store_release(&priv->running, handler);
 	spin_unlock_irq(&priv->handlers_lock);
 	wake_up(&priv->handler_returned);
