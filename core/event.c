@@ -29,7 +29,7 @@
  *
  * The list of handlers is under handlers_lock, which is not held while a handler runs: the work
  * item has its own place in the list meanwhile, and says which handler it calls. Whoever takes
- * a handler off the list waits until this one returns, and for no other. A handler must not
+ * a handler off the list waits until that handler returns, and for no other. A handler must not
  * sleep; but many were written for a midlayer that lets them, so it runs under nothing that
  * would make the kernel's warning name the midlayer. The contract checker names the handler.
  *

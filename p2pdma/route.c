@@ -157,8 +157,8 @@ static const struct p2p_known_host *p2p_host_lookup(const struct p2p_host *host)
  * A host bridge has no IDs of its own. Those of the first function on its bus stand
  * for it, if that function is 00.0 or, if there is no 00.0, a root port. No lock is
  * taken, because the lock of the list is one that sleeps. 00.0 is the host bridge's own
- * function, and an only root port has the caller's function below it: neither goes away
- * meanwhile. Where the first of several root ports is another one than the caller's, whoever
+ * function, and the only root port, if there is one, has the caller's function below it:
+ * neither goes away meanwhile. Where the first of several root ports is not the caller's, whoever
  * removes that one by sysfs at this very moment could free it too soon, here as in the kernel's
  * own P2PDMA.
  */

@@ -303,7 +303,8 @@ static int make_list(struct gid_list *list, struct net_device *ndev)
 			drop_duplicates(list);
 			return 0;
 		}
-		room = list->nr + 2 * SPARE_ADDRS;
+		/* In proportion: some may be added as fast as they are listed. */
+		room = list->nr + list->nr / 4 + 2 * SPARE_ADDRS;
 		free_list(list);
 	}
 }

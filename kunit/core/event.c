@@ -444,19 +444,20 @@ static void unregister_waits_for_no_other_handler(struct kunit *test)
 	struct listener *before = listener_up(test, m, "A", NULL);
 	struct listener *l = listener_new(test, m, "B", NULL);
 	struct listener *after = listener_new(test, m, "C", NULL);
-	struct fence f = { .l = l };
+	struct fence *f = kvt_zalloc(test, sizeof(*f));
 	struct kvt_console *said;
 	struct kvt_thread *unreg;
 
 	kvt_need_two_cpus(test);
-	kvt_gate_init(&f.gate);
-	init_completion(&f.unregistering);
+	f->l = l;
+	kvt_gate_init(&f->gate);
+	init_completion(&f->unregistering);
 	l->on_event = stay_inside;
-	l->arg = &f;
+	l->arg = f;
 	listener_start(test, l);
 	listener_start(test, after);
 	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&f.gate.entered));
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&f->gate.entered));
 	/* If these waited for it, they would keep the gate closed until it times out. */
 	listener_stop(before);
 	listener_stop(after);
@@ -464,13 +465,13 @@ static void unregister_waits_for_no_other_handler(struct kunit *test)
 
 	said = kvt_console_watch(test, "waiting for listen");
 	kvt_set_file(test, "/sys/module/kverbs/parameters/wait_warn_ms", "20");
-	unreg = kvt_thread_start(test, -1, unregister_handler_fn, &f);
+	unreg = kvt_thread_start(test, -1, unregister_handler_fn, f);
 	KUNIT_EXPECT_TRUE(test, kvt_console_wait(said));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&l->seen));
-	kvt_gate_open(&f.gate);
+	kvt_gate_open(&f->gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
-	KUNIT_EXPECT_TRUE(test, f.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, f->gate.in_time);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&after->seen));
 }
 
