@@ -131,9 +131,7 @@ static int emu_add_gid(const struct ib_gid_attr *attr, void **context)
 	ndev = rcu_dereference(attr->ndev);
 	net = ndev ? dev_net(ndev) : NULL;
 	rcu_read_unlock();
-	/* The network device is only compared, for it may be gone. */
-	entry = emu_fabric_add_gid(port, &attr->gid, attr->gid_type, net,
-				   ndev && ndev == READ_ONCE(port->netdev));
+	entry = emu_fabric_add_gid(port, &attr->gid, attr->gid_type, net, ndev);
 	if (IS_ERR(entry))
 		return PTR_ERR(entry);
 	*context = entry;

@@ -32,7 +32,8 @@
  * @twin: there was another one of this address and type when it was added
  * @port: the port that has it
  * @net: the network namespace that has it; only compared
- * @own: it is an address of the port's network device itself, not of one on top of that
+ * @ndev: the network device that has it, the port's or one on top of that; NULL for
+ *	IB_GID_TYPE_IB; only compared, for it may be gone
  */
 struct emu_gid {
 	struct hlist_node node;
@@ -42,7 +43,7 @@ struct emu_gid {
 	bool twin;
 	struct emu_port *port;
 	const struct net *net;
-	bool own;
+	const struct net_device *ndev;
 };
 
 static DEFINE_MUTEX(emu_fabric_lock);
@@ -135,12 +136,13 @@ static bool emu_fabric_has_gid(const union ib_gid *gid, enum ib_gid_type type)
 }
 
 /*
- * Adds one more address of @port, which it has in @net; @own if its network device has that. If two
- * ports have the same address in one namespace, that one is found, or else the one that was added
+ * Adds one more address of @port, which @ndev has, in @net. If two ports have the same address in
+ * one namespace, the one whose own network device has it is found, or else the one that was added
  * last. Returns the entry, or ERR_PTR(-ENOMEM).
  */
 struct emu_gid *emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid,
-				   enum ib_gid_type type, const struct net *net, bool own)
+				   enum ib_gid_type type, const struct net *net,
+				   const struct net_device *ndev)
 {
 	struct emu_gid *entry = kzalloc(sizeof(*entry), GFP_KERNEL);
 
@@ -150,7 +152,7 @@ struct emu_gid *emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gi
 	entry->type = type;
 	entry->port = port;
 	entry->net = net;
-	entry->own = own;
+	entry->ndev = ndev;
 	mutex_lock(&emu_fabric_lock);
 	entry->twin = emu_fabric_has_gid(gid, type);
 	hash_add_rcu(emu_gids, &entry->node, emu_gid_hash(gid, type));
@@ -198,7 +200,7 @@ static noinline struct emu_port *emu_fabric_find_twin(const struct emu_av *av,
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
 		if (entry->net != net || !emu_gid_is(entry, &av->dgid, av->gid_type))
 			continue;
-		if (entry->own)
+		if (entry->ndev == READ_ONCE(entry->port->netdev))
 			return entry->port;
 		if (!near)
 			near = entry;

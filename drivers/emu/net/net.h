@@ -75,7 +75,8 @@ int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const stru
 int emu_fabric_add_lid(struct emu_port *port, u16 lid);
 void emu_fabric_del_lid(struct emu_port *port);
 struct emu_gid *emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid,
-				   enum ib_gid_type type, const struct net *net, bool own);
+				   enum ib_gid_type type, const struct net *net,
+				   const struct net_device *ndev);
 void emu_fabric_del_gid(struct emu_gid *entry);
 void emu_fabric_changed(void);
 struct emu_port *emu_fabric_find(const struct emu_av *av);

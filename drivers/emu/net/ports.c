@@ -370,7 +370,7 @@ static int emu_port_replace_gid(struct emu_port *port, unsigned int index,
 
 	lockdep_assert_held(&emu_ports_lock);
 	if (emu_gid_is_set(gid)) {
-		entry = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB, NULL, true);
+		entry = emu_fabric_add_gid(port, gid, IB_GID_TYPE_IB, NULL, NULL);
 		if (IS_ERR(entry))
 			return PTR_ERR(entry);
 	}
@@ -505,12 +505,14 @@ static void emu_port_note_netdev(struct emu_port *port, const struct net_device 
 	mutex_lock(&emu_ports_lock);
 	if (port->netdev)
 		hash_del(&port->bound);
-	port->netdev = netdev;
+	WRITE_ONCE(port->netdev, netdev);
 	strscpy(port->netdev_name, netdev ? netdev_name(netdev) : "", IFNAMSIZ);
 	if (netdev)
 		hash_add(emu_bound, &port->bound, (unsigned long)netdev);
 	emu_port_note_mtu(port, netdev);
 	mutex_unlock(&emu_ports_lock);
+	/* It decides which of two ports an address leads to. */
+	emu_fabric_changed();
 	emu_port_set_link(port, netdev && emu_netdev_is_up(netdev));
 }
 
@@ -546,16 +548,12 @@ static int emu_port_check_netdev(struct emu_port *port, const struct net_device 
 /* Binds the port to a network device, or to none. Under RTNL. */
 static int emu_port_bind(struct emu_port *port, struct net_device *netdev)
 {
-	const struct net_device *old = port->netdev;
 	int err = netdev ? emu_port_check_netdev(port, netdev) : 0;
 
-	if (err)
-		return err;
-	/* First: the core may give the port its GIDs at once, and emu_add_gid() looks at this. */
-	emu_port_note_netdev(port, netdev);
-	err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
-	if (err)
-		emu_port_note_netdev(port, old);
+	if (!err)
+		err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
+	if (!err)
+		emu_port_note_netdev(port, netdev);
 	return err;
 }
 
@@ -651,7 +649,7 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 			break;
 		/* The midlayer lets go of it too. */
 		hash_del(&port->bound);
-		port->netdev = NULL;
+		WRITE_ONCE(port->netdev, NULL);
 		emu_port_note_mtu(port, NULL);
 		emu_port_set_link(port, false);
 		break;
