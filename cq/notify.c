@@ -42,6 +42,12 @@
 #include "cq.h"
 #include "notify.h"
 
+#define IB_NOTIFY_RUNNING	BIT(0)
+#define IB_NOTIFY_DEAD		BIT(1)
+#define IB_NOTIFY_COMP		BIT(2)
+#define IB_NOTIFY_EVENT(event)	BIT(3 + (event))
+#define IB_NOTIFY_EVENTS(due)	((due) >> 3)
+
 #define CQ_EVENTS	BIT(IB_EVENT_CQ_ERR)
 
 /* Any context, NMI included. */

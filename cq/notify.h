@@ -5,16 +5,9 @@
 #ifndef KVERBS_CQ_NOTIFY_H
 #define KVERBS_CQ_NOTIFY_H
 
-#include <linux/bits.h>
 #include <linux/irq_work.h>
 #include <linux/rcupdate.h>
 #include <rdma/ib_verbs.h>
-
-#define IB_NOTIFY_RUNNING	BIT(0)
-#define IB_NOTIFY_DEAD		BIT(1)
-#define IB_NOTIFY_COMP		BIT(2)
-#define IB_NOTIFY_EVENT(event)	BIT(3 + (event))
-#define IB_NOTIFY_EVENTS(due)	((due) >> 3)
 
 void ib_notify_init(struct ib_notify *notify, void (*work)(struct irq_work *work));
 void ib_notify_raise_event(struct ib_notify *notify, const struct ib_device *device,
