@@ -263,6 +263,16 @@ static struct traffic *datagrams_up(struct kunit *test, struct ib_ah **ah)
 	return t;
 }
 
+/* Posts a receive in the card's memory, of id 7. What is sent to it is of pattern 5. */
+static void post_card_recv(struct kunit *test, struct traffic *t)
+{
+	struct ib_sge sge = { t->mr->iova + USE_SKIP, 500, t->mr->lkey };
+	struct ib_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
+
+	rig_fill(t->r->a.buf, RIG_BUF, 5);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(t->r->b.qp, &wr, NULL));
+}
+
 /*
  * Datagrams for a receive in paused memory are dropped. The sends complete with success,
  * and the receive stays posted.
@@ -272,13 +282,10 @@ static void receive_of_datagrams_is_kept(struct kunit *test)
 	struct ib_ah *ah;
 	struct traffic *t = datagrams_up(test, &ah);
 	struct rig *r = t->r;
-	struct ib_sge sge = { t->mr->iova + USE_SKIP, 500, t->mr->lkey };
-	struct ib_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
 	struct ib_wc wc;
 	int i;
 
-	rig_fill(r->a.buf, RIG_BUF, 5);
-	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
+	post_card_recv(test, t);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 8, 0, 500));
 	traffic_pause(t);
 	for (i = 0; i < 3; i++) {
@@ -331,15 +338,12 @@ static void thread_stands_still_with_a_parked_receive(struct kunit *test)
 	struct ib_ah *ah;
 	struct traffic *t = datagrams_up(test, &ah);
 	struct rig *r = t->r;
-	struct ib_sge sge = { t->mr->iova + USE_SKIP, 500, t->mr->lkey };
-	struct ib_recv_wr wr = { .wr_id = 7, .sg_list = &sge, .num_sge = 1 };
 	struct ib_wc wc;
 	u64 i;
 
 	o.t = t;
 	o.ah = rig_ah(test, &r->b, &r->b);
-	rig_fill(r->a.buf, RIG_BUF, 5);
-	KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &wr, NULL));
+	post_card_recv(test, t);
 	traffic_pause(t);
 	/* The first datagram is dropped, the second one goes where the first one was to go. */
 	for (i = 0; i < 2; i++) {

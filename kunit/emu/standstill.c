@@ -24,6 +24,7 @@ struct standstill {
 	struct ib_srq *srq;	/* where they receive */
 	struct ib_ah *ah;	/* their address */
 	u32 times;		/* how many messages they send */
+	bool armed;		/* the receiver asks for a notification after each */
 	u32 failed;		/* messages that could not be posted, or did not complete */
 };
 
@@ -52,7 +53,8 @@ static void connection_goes_on(void *arg)
 
 	for (i = 0; i < s->times && !s->failed; i++) {
 		if (rig_recv(&r->b, i, 0, LEN) || rig_send(&r->a, i, 0, LEN) ||
-		    !succeeded(r->a.scq) || !succeeded(r->b.rcq))
+		    !succeeded(r->a.scq) || !succeeded(r->b.rcq) ||
+		    (s->armed && ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP)))
 			s->failed++;
 	}
 }
@@ -387,32 +389,18 @@ static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 	expect_whole_queue(test, r);
 }
 
-/* As connection_goes_on(), and the receiver asks for a notification each time. */
-static void armed_connection_goes_on(void *arg)
-{
-	struct standstill *s = arg;
-	struct rig *r = s->other;
-	u32 i;
-
-	for (i = 0; i < s->times && !s->failed; i++) {
-		if (rig_recv(&r->b, i, 0, LEN) || rig_send(&r->a, i, 0, LEN) ||
-		    !succeeded(r->a.scq) || !succeeded(r->b.rcq) ||
-		    ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP))
-			s->failed++;
-	}
-}
-
 /* A message is delivered by a thread that stands still at @place while others go on. */
 static void stand_still_in_moderation(struct kunit *test, struct rig *r, const char *place)
 {
 	struct standstill s = {
 		.other = rig_onto(test, r),
 		.times = times_of(test),
+		.armed = true,
 	};
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
-	kverbs_delay_set(place, armed_connection_goes_on, &s);
+	kverbs_delay_set(place, connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
