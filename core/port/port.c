@@ -17,6 +17,7 @@
  */
 #include <linux/ethtool.h>
 #include <linux/export.h>
+#include <linux/inetdevice.h>
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
 #include <linux/rtnetlink.h>
@@ -239,11 +240,44 @@ static enum rdma_link_layer link_layer(struct ib_device *device, u32 port_num)
 	return link_layer_by_node(device);
 }
 
+/*
+ * What drivers of iWARP devices leave to the core: MTU and state of the port as its network
+ * device has them. A connection needs an IPv4 address, so without one the port initializes.
+ */
+static void fill_in_from_netdev(struct ib_device *device, u32 port_num,
+				struct ib_port_attr *attr)
+{
+	struct net_device *ndev = ib_device_get_netdev(device, port_num);
+	const struct in_device *in_dev;
+
+	if (!ndev)
+		return;
+	attr->max_mtu = IB_MTU_4096;
+	attr->active_mtu = ib_mtu_int_to_enum(READ_ONCE(ndev->mtu));
+	rcu_read_lock();
+	in_dev = __in_dev_get_rcu(ndev);
+	if (!netif_carrier_ok(ndev)) {
+		attr->state = IB_PORT_DOWN;
+		attr->phys_state = IB_PORT_PHYS_STATE_DISABLED;
+	} else if (in_dev && rcu_access_pointer(in_dev->ifa_list)) {
+		attr->state = IB_PORT_ACTIVE;
+		attr->phys_state = IB_PORT_PHYS_STATE_LINK_UP;
+	} else {
+		attr->state = IB_PORT_INIT;
+		attr->phys_state = IB_PORT_PHYS_STATE_PORT_CONFIGURATION_TRAINING;
+	}
+	rcu_read_unlock();
+	dev_put(ndev);
+}
+
 /**
  * ib_query_port() - state and limits of a port
  * @device: the device
  * @port_num: the port
  * @port_attr: result
+ *
+ * Before the driver is asked, an iWARP port gets MTU and state of its network device, if it
+ * has one: mainline does so, and drivers (cxgb4) fill in only the rest.
  *
  * Context: Process, may sleep.
  * Return: 0; -EINVAL if there is no such port; or the error of the driver.
@@ -256,6 +290,8 @@ int ib_query_port(struct ib_device *device, u32 port_num,
 	if (!rdma_is_port_valid(device, port_num))
 		return ib_invalid_port(device, "query_port", port_num, _RET_IP_);
 	memset(port_attr, 0, sizeof(*port_attr));
+	if (rdma_protocol_iwarp(device, port_num))
+		fill_in_from_netdev(device, port_num, port_attr);
 	ret = IB_METHOD(device, NULL, "query_port",
 			device->ops.query_port(device, port_num, port_attr));
 	if (!ret && !port_attr->max_mtu)

@@ -635,6 +635,44 @@ static int find_device_at_end(struct notifier_block *nb, unsigned long event, vo
 	return NOTIFY_DONE;
 }
 
+static int query_port_of_cxgb4(struct ib_device *ibdev, u32 port, struct ib_port_attr *attr)
+{
+	attr->gid_tbl_len = 1;
+	return 0;
+}
+
+static void expect_port(struct kunit *test, struct ib_device *ibdev, enum ib_port_state state,
+			enum ib_port_phys_state phys_state)
+{
+	struct ib_port_attr attr;
+
+	KUNIT_ASSERT_EQ(test, 0, ib_query_port(ibdev, 1, &attr));
+	KUNIT_EXPECT_EQ(test, state, attr.state);
+	KUNIT_EXPECT_EQ(test, phys_state, attr.phys_state);
+	KUNIT_EXPECT_EQ(test, IB_MTU_4096, attr.max_mtu);
+	KUNIT_EXPECT_EQ(test, IB_MTU_1024, attr.active_mtu);
+	KUNIT_EXPECT_EQ(test, 1, attr.gid_tbl_len);
+}
+
+static void iwarp_port_has_the_state_of_its_netdev(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_new(test);
+
+	mock_iwarp_methods(&m->ops, false);
+	m->ops.query_port = query_port_of_cxgb4;
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
+	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	expect_port(test, m->ibdev, IB_PORT_INIT, IB_PORT_PHYS_STATE_PORT_CONFIGURATION_TRAINING);
+	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, htonl(0xc0000201), true));
+	expect_port(test, m->ibdev, IB_PORT_ACTIVE, IB_PORT_PHYS_STATE_LINK_UP);
+	netif_carrier_off(ndev);
+	expect_port(test, m->ibdev, IB_PORT_DOWN, IB_PORT_PHYS_STATE_DISABLED);
+	netif_carrier_on(ndev);
+	expect_port(test, m->ibdev, IB_PORT_ACTIVE, IB_PORT_PHYS_STATE_LINK_UP);
+}
+
 static void driver_finds_its_device_when_the_netdev_goes(struct kunit *test)
 {
 	struct end_watch watch = {
@@ -770,6 +808,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(device_keeps_a_netdev_that_moves),
 	KUNIT_CASE(method_finds_the_netdev_if_the_driver_has_none),
 	KUNIT_CASE(ethernet_port_takes_any_capability),
+	KUNIT_CASE(iwarp_port_has_the_state_of_its_netdev),
 	KUNIT_CASE(driver_finds_its_device_when_the_netdev_goes),
 	KUNIT_CASE(clients_and_devices_come_and_go_at_once),
 	KUNIT_CASE(sysfs_is_laid_out_as_in_mainline),
