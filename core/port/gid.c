@@ -394,7 +394,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 			ibdev_warn_ratelimited(dev, "port %u: cannot add GID %pI6%s (%d)\n",
 					       port, want[i].gid.raw,
 					       full[want[i].is_default] ?
-					       ", and maybe others: the table is full" : "",
+					       ", and maybe others: no slot is free" : "",
 					       ret);
 	}
 	mutex_unlock(&table->lock);

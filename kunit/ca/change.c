@@ -402,12 +402,16 @@ static void network_device_of_a_port_is_followed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_until(!ca_rig_port(test, m->ibdev, h, 1)->netdev));
 }
 
-/* The GID of an iWARP port names the network device, and must not keep it. */
+/*
+ * The GID of an iWARP port names the network device, and must not keep it, even if the table
+ * cannot be read when that goes, for want of memory.
+ */
 static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test);
 	struct mock *m = mock_new(test);
 	const struct ib_gid_attr *attr;
+	int reads;
 
 	mock_iwarp_methods(&m->ops, false);
 	mock_alloc(test, m);
@@ -416,8 +420,11 @@ static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	KUNIT_EXPECT_PTR_EQ(test, ndev, rcu_access_pointer(attr->ndev));
 	rdma_put_gid_attr(attr);
+	reads = mock_calls(m, MOCK_query_gid);
+	mock_fail_nth(m, MOCK_query_gid, 1, -ENOMEM);
 	/* Returns only when all references to it are gone. */
 	kvt_netdev_unregister(test, ndev);
+	KUNIT_EXPECT_EQ(test, reads + 2, mock_calls(m, MOCK_query_gid));
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	KUNIT_EXPECT_NULL(test, rcu_access_pointer(attr->ndev));
 	rdma_put_gid_attr(attr);

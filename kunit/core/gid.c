@@ -11,6 +11,7 @@
 #include <net/ipv6.h>
 #include <rdma/ib_cache.h>
 
+#include "lib/console.h"
 #include "lib/mock.h"
 
 #define FLIPS		4000
@@ -496,6 +497,28 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, true));
 }
 
+/* Whoever gives a network device very many addresses must not fill the log with them. */
+static void full_table_keeps_the_first_addresses_and_is_told_once(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_up_eth(test, "kvtm_a", NULL);
+	struct kvt_console *told = kvt_console_watch(test, "cannot add GID");
+	/* Each takes two slots, as each default GID does. */
+	int i, fit = MOCK_GIDS / 2 - 1;
+	union ib_gid gid;
+
+	for (i = 0; i < MOCK_GIDS; i++)
+		KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, htonl(0xc0000201 + i), true));
+	change_netdev(m, ndev);
+	for (i = 0; i < MOCK_GIDS; i++) {
+		gid = ip4_gid(htonl(0xc0000201 + i));
+		KUNIT_EXPECT_EQ(test, i < fit, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev) >= 0);
+		KUNIT_EXPECT_EQ(test, i < fit,
+				find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev) >= 0);
+	}
+	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(told));
+}
+
 static void rescan_of_an_unregistered_device_adds_nothing(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test);
@@ -559,6 +582,7 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(held_roce_entry_does_not_hold_the_netdev),
 	KUNIT_CASE(netdev_set_before_registration_can_go),
 	KUNIT_CASE(gid_without_a_slot_comes_when_one_is_free),
+	KUNIT_CASE(full_table_keeps_the_first_addresses_and_is_told_once),
 	KUNIT_CASE(rescan_of_an_unregistered_device_adds_nothing),
 	KUNIT_CASE(gid_refused_by_the_driver_is_not_there),
 	KUNIT_CASE(roce_port_without_a_netdev_has_no_gids),
