@@ -8,28 +8,28 @@
 #include <linux/preempt.h>
 #include <rdma/mr_pool.h>
 
-#include "contract/things.h"
+#include "contract/objects.h"
 
 /* A client of this module. */
 struct member {
 	struct ib_client client;		/* the client as registered with the core */
-	struct things *things;	/* its device and objects; NULL: the client is not registered */
+	struct objects *objects;	/* its device and objects; NULL: the client is not registered */
 	/* Called in add(), which returns its result; or NULL. */
-	int (*on_add)(struct things *t);
-	void (*on_remove)(struct things *t);	/* called in remove(); or NULL */
+	int (*on_add)(struct objects *t);
+	void (*on_remove)(struct objects *t);	/* called in remove(); or NULL */
 };
 
 static int member_add(struct member *member, struct ib_device *dev)
 {
-	if (!member->things || dev != member->things->m->ibdev)
+	if (!member->objects || dev != member->objects->m->ibdev)
 		return -EOPNOTSUPP;
-	return member->on_add ? member->on_add(member->things) : 0;
+	return member->on_add ? member->on_add(member->objects) : 0;
 }
 
 static void member_remove(struct member *member)
 {
 	if (member->on_remove)
-		member->on_remove(member->things);
+		member->on_remove(member->objects);
 }
 
 static struct member first, second;
@@ -66,15 +66,15 @@ static void member_leave(void *arg)
 {
 	struct member *member = arg;
 
-	if (member->things)
+	if (member->objects)
 		ib_unregister_client(&member->client);
-	member->things = NULL;
+	member->objects = NULL;
 }
 
-static void member_join(struct kunit *test, struct member *member, struct things *t,
-			int (*on_add)(struct things *t), void (*on_remove)(struct things *t))
+static void member_join(struct kunit *test, struct member *member, struct objects *t,
+			int (*on_add)(struct objects *t), void (*on_remove)(struct objects *t))
 {
-	member->things = t;
+	member->objects = t;
 	member->on_add = on_add;
 	member->on_remove = on_remove;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&member->client));
@@ -82,9 +82,9 @@ static void member_join(struct kunit *test, struct member *member, struct things
 }
 
 /* The PD, CQ and QP that other objects need are made by the driver's module, not the client's. */
-static struct things *things_new(struct kunit *test)
+static struct objects *objects_new(struct kunit *test)
 {
-	struct things *t = kvt_zalloc(test, sizeof(*t));
+	struct objects *t = kvt_zalloc(test, sizeof(*t));
 	struct ib_qp_init_attr init;
 
 	t->m = mock_up(test, CONTRACT_DEVICE);
@@ -112,7 +112,7 @@ static struct contract_expected expected_of(const struct kind *kind, char *what,
 static void what_a_client_leaves_is_reported(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 	struct contract_expected expected;
 	char what[64];
 
@@ -128,7 +128,7 @@ static void what_a_client_leaves_is_reported(struct kunit *test)
 static void what_a_client_takes_along_is_not(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	member_join(test, &first, t, kind->make, kind->unmake);
 	member_leave(&first);
@@ -137,20 +137,20 @@ static void what_a_client_takes_along_is_not(struct kunit *test)
 
 static const struct kind *made;
 
-static int make_and_fail(struct things *t)
+static int make_and_fail(struct objects *t)
 {
 	return made->make(t) ?: -ENODEV;
 }
 
-static int make_and_decline(struct things *t)
+static int make_and_decline(struct objects *t)
 {
 	return made->make(t) ?: -EOPNOTSUPP;
 }
 
-static void left_by_add(struct kunit *test, int (*add)(struct things *t))
+static void left_by_add(struct kunit *test, int (*add)(struct objects *t))
 {
 	const struct kind *kind = test->param_value;
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 	struct contract_expected expected;
 	char what[64];
 
@@ -176,7 +176,7 @@ static void what_a_declining_add_leaves_is_reported(struct kunit *test)
 static void what_is_left_on_a_device_that_goes_is_reported(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 	struct contract_expected expected;
 	char what[64];
 
@@ -188,7 +188,7 @@ static void what_is_left_on_a_device_that_goes_is_reported(struct kunit *test)
 	kind->unmake(t);
 }
 
-static noinline int make_three_qps(struct things *t)
+static noinline int make_three_qps(struct objects *t)
 {
 	struct ib_qp_init_attr init;
 	int i;
@@ -202,12 +202,12 @@ static noinline int make_three_qps(struct things *t)
 	return 0;
 }
 
-static int make_four_qps(struct things *t)
+static int make_four_qps(struct objects *t)
 {
 	return make_three_qps(t) ?: thing_make_qp(t);
 }
 
-static void things_left_are_counted_by_site(struct kunit *test)
+static void objects_left_are_counted_by_site(struct kunit *test)
 {
 	const struct contract_expected expected[] = {
 		{ .rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = 3,
@@ -215,7 +215,7 @@ static void things_left_are_counted_by_site(struct kunit *test)
 		{ .rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = 1,
 		  .what = "1 qp left when remove() returned", .site = thing_make_qp },
 	};
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 	int i;
 
 	member_join(test, &first, t, make_four_qps, NULL);
@@ -229,7 +229,7 @@ static void things_left_are_counted_by_site(struct kunit *test)
 /* Clients of a module may share objects: these are left only when the last client has gone. */
 static void the_last_client_of_a_module_leaves(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	member_join(test, &first, t, thing_make_pd, NULL);
 	member_join(test, &second, t, NULL, NULL);
@@ -248,24 +248,24 @@ static void the_last_client_of_a_module_leaves(struct kunit *test)
 
 /* Rule 6: context in which callbacks return */
 
-static int add_with_interrupts_off(struct things *t)
+static int add_with_interrupts_off(struct objects *t)
 {
 	local_irq_disable();
 	return 0;
 }
 
-static void remove_with_interrupts_off(struct things *t)
+static void remove_with_interrupts_off(struct objects *t)
 {
 	local_irq_disable();
 }
 
-static int add_with_preemption_off(struct things *t)
+static int add_with_preemption_off(struct objects *t)
 {
 	preempt_disable();
 	return 0;
 }
 
-static void remove_with_preemption_off(struct things *t)
+static void remove_with_preemption_off(struct objects *t)
 {
 	preempt_disable();
 }
@@ -280,7 +280,7 @@ static void expect_context(struct kunit *test, const char *what, const void *met
 
 static void interrupts_left_off_by_a_client_are_reported(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	member_join(test, &first, t, add_with_interrupts_off, remove_with_interrupts_off);
 	expect_context(test, "add() changed interrupts", first_add);
@@ -290,7 +290,7 @@ static void interrupts_left_off_by_a_client_are_reported(struct kunit *test)
 
 static void preemption_left_off_by_a_client_is_reported(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	if (!IS_ENABLED(CONFIG_PREEMPT_COUNT))
 		kunit_skip(test, "the kernel does not count");
@@ -300,20 +300,20 @@ static void preemption_left_off_by_a_client_is_reported(struct kunit *test)
 	expect_context(test, "remove() changed preemption", first_remove);
 }
 
-static int sleep_in_add(struct things *t)
+static int sleep_in_add(struct objects *t)
 {
 	contract_sleep(NULL);
 	return 0;
 }
 
-static void sleep_in_remove(struct things *t)
+static void sleep_in_remove(struct objects *t)
 {
 	contract_sleep(NULL);
 }
 
 static void clients_may_sleep(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	member_join(test, &first, t, sleep_in_add, sleep_in_remove);
 	member_leave(&first);
@@ -322,14 +322,14 @@ static void clients_may_sleep(struct kunit *test)
 
 /* Rule 8: use of a device that is gone */
 
-CONTRACT_CALLER(use_post_send, struct things *t, CONTRACT_SEND(t->qp))
-CONTRACT_CALLER(use_poll_cq, struct things *t, ib_poll_cq(t->cq, 1, &(struct ib_wc) {}))
-CONTRACT_CALLER(use_modify_qp, struct things *t,
+CONTRACT_CALLER(use_post_send, struct objects *t, CONTRACT_SEND(t->qp))
+CONTRACT_CALLER(use_poll_cq, struct objects *t, ib_poll_cq(t->cq, 1, &(struct ib_wc) {}))
+CONTRACT_CALLER(use_modify_qp, struct objects *t,
 	ib_modify_qp(t->qp, &(struct ib_qp_attr) { .qp_state = IB_QPS_ERR }, IB_QP_STATE))
-CONTRACT_CALLER(use_query_port, struct things *t,
+CONTRACT_CALLER(use_query_port, struct objects *t,
 	ib_query_port(t->m->ibdev, 1, &(struct ib_port_attr) {}))
 
-static noinline int use_fw_str(struct things *t)
+static noinline int use_fw_str(struct objects *t)
 {
 	char version[IB_FW_VERSION_NAME_MAX];
 
@@ -338,7 +338,7 @@ static noinline int use_fw_str(struct things *t)
 	return 0;
 }
 
-static noinline int use_netdev(struct things *t)
+static noinline int use_netdev(struct objects *t)
 {
 	struct net_device *ndev = CONTRACT_CALL(ib_device_get_netdev(t->m->ibdev, 1));
 
@@ -346,10 +346,10 @@ static noinline int use_netdev(struct things *t)
 	return 0;
 }
 
-CONTRACT_CALLER(use_pool_init, struct things *t,
+CONTRACT_CALLER(use_pool_init, struct objects *t,
 	ib_mr_pool_init(t->qp, &t->qp->rdma_mrs, 0, IB_MR_TYPE_MEM_REG, 1, 0))
 
-static noinline int use_pool_destroy(struct things *t)
+static noinline int use_pool_destroy(struct objects *t)
 {
 	ib_mr_pool_destroy(t->qp, &t->qp->rdma_mrs);
 	barrier();
@@ -359,7 +359,7 @@ static noinline int use_pool_destroy(struct things *t)
 /* A verbs call that a client may not make any more. */
 struct use {
 	const char *name;		/* of the method that the report names */
-	int (*call)(struct things *t);	/* makes the call */
+	int (*call)(struct objects *t);	/* makes the call */
 	const char *object;		/* kind of its object in the report, or NULL */
 };
 
@@ -380,7 +380,7 @@ static const struct use uses[] = {
 
 KUNIT_ARRAY_PARAM_DESC(uses, uses, name);
 
-static void undo(const struct use *use, struct things *t)
+static void undo(const struct use *use, struct objects *t)
 {
 	unsigned int i;
 
@@ -389,23 +389,23 @@ static void undo(const struct use *use, struct things *t)
 			contract_kinds[i].unmake(t);
 }
 
-static void free_what_use_made(struct kunit *test, const struct use *use, struct things *t)
+static void free_what_use_made(struct kunit *test, const struct use *use, struct objects *t)
 {
 	contract_off(test);
 	undo(use, t);
 }
 
 /* In the error state, the QP accepts posted requests. */
-static struct things *things_in_error(struct kunit *test)
+static struct objects *objects_in_error(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(t->qp));
 	return t;
 }
 
-static void expect_gone(struct kunit *test, struct things *t, const char *after)
+static void expect_gone(struct kunit *test, struct objects *t, const char *after)
 {
 	const struct use *use = test->param_value;
 	char what[64];
@@ -424,7 +424,7 @@ static void expect_gone(struct kunit *test, struct things *t, const char *after)
 static void use_after_remove_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	member_join(test, &first, t, NULL, NULL);
 	member_leave(&first);
@@ -437,7 +437,7 @@ static void use_after_remove_is_reported(struct kunit *test)
 static void use_after_failed_add_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 	static const struct kind nothing = { "nothing", use_query_port };
 
 	made = &nothing;
@@ -448,7 +448,7 @@ static void use_after_failed_add_is_reported(struct kunit *test)
 	free_what_use_made(test, use, t);
 }
 
-static int decline(struct things *t)
+static int decline(struct objects *t)
 {
 	return -EOPNOTSUPP;
 }
@@ -457,7 +457,7 @@ static int decline(struct things *t)
 static void use_of_a_device_that_was_declined_is_not(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	member_join(test, &first, t, decline, NULL);
 	KUNIT_EXPECT_LE(test, 0, use->call(t));
@@ -468,7 +468,7 @@ static void use_of_a_device_that_was_declined_is_not(struct kunit *test)
 static void use_after_unregistration_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	mock_unregister(t->m);
 	contract_expect_none(test);
@@ -478,7 +478,7 @@ static void use_after_unregistration_is_reported(struct kunit *test)
 }
 
 /* Freeing the device reports the objects left on it, and keeps its memory for later reports. */
-static void free_device(struct kunit *test, struct things *t)
+static void free_device(struct kunit *test, struct objects *t)
 {
 	const struct contract_expected expected[] = {
 		{ .rule = IB_RULE_LEFT, .module = CONTRACT_DRIVER, .object = "pd",
@@ -499,7 +499,7 @@ static void free_device(struct kunit *test, struct things *t)
 }
 
 /* Restores the driver's methods and frees all objects and the device. */
-static void free_for_good(struct kunit *test, struct things *t, const struct ib_device_ops *ops)
+static void free_for_good(struct kunit *test, struct objects *t, const struct ib_device_ops *ops)
 {
 	struct ib_device *dev = t->m->ibdev;
 
@@ -515,7 +515,7 @@ static void free_for_good(struct kunit *test, struct things *t, const struct ib_
 static void use_of_a_device_that_was_freed_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 	struct ib_device_ops *ops = KVT_PTR(test, kunit_kmalloc(test, sizeof(*ops), GFP_KERNEL));
 
 	*ops = t->m->ibdev->ops;
@@ -532,7 +532,7 @@ static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 {
 	const size_t first = offsetof(struct ib_device_ops, post_send) / sizeof(void *);
 	const size_t end = offsetof(struct ib_device_ops, enable_driver) / sizeof(void *);
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 	struct ib_device_ops *ops = &t->m->ibdev->ops, *before;
 	void **now = (void **)ops, **had;
 	size_t i, methods = 0;
@@ -554,7 +554,7 @@ static void methods_of_a_device_that_was_freed_are_others(struct kunit *test)
 /* Objects are kept, as when a driver refuses to destroy them. */
 static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 {
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 	struct ib_device_ops *ops = kvt_zalloc(test, sizeof(*ops));
 
 	*ops = t->m->ibdev->ops;
@@ -569,7 +569,7 @@ static void objects_of_a_device_that_was_freed_are_kept(struct kunit *test)
 /* One misuse makes one report: the methods that the request calls are not reported again. */
 static void request_after_remove_is_reported_once(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	member_join(test, &first, t, NULL, NULL);
 	member_leave(&first);
@@ -581,7 +581,7 @@ static void request_after_remove_is_reported_once(struct kunit *test)
 	thing_unmake_ca(t);
 }
 
-static noinline void drain(struct things *t)
+static noinline void drain(struct objects *t)
 {
 	ib_drain_qp(t->qp);
 	barrier();
@@ -589,7 +589,7 @@ static noinline void drain(struct things *t)
 
 static void drain_after_remove_is_reported_once(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
 	member_join(test, &first, t, NULL, NULL);
@@ -612,7 +612,7 @@ static int sleep_and_send(struct ib_qp *qp, const struct ib_send_wr *wr,
 /* Reports about the methods that a drain calls have the site of the caller's ib_drain_qp(). */
 static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 	struct ib_device *dev = t->m->ibdev;
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
@@ -631,7 +631,7 @@ static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 
 /* Calls that fail before they reach the driver are reported, too. */
 
-CONTRACT_CALLER(refused_alloc_cq, struct things *t,
+CONTRACT_CALLER(refused_alloc_cq, struct objects *t,
 	PTR_ERR_OR_ZERO(ib_alloc_cq(t->m->ibdev, NULL, 1, 0, IB_POLL_SOFTIRQ)))
 
 static void path_init(struct rdma_ah_attr *attr)
@@ -641,7 +641,7 @@ static void path_init(struct rdma_ah_attr *attr)
 	rdma_ah_set_grh(attr, NULL, 0, 0, 1, 0);
 }
 
-static noinline int refused_create_ah(struct things *t)
+static noinline int refused_create_ah(struct objects *t)
 {
 	struct rdma_ah_attr attr = {};
 
@@ -649,7 +649,7 @@ static noinline int refused_create_ah(struct things *t)
 	return CONTRACT_CALL(PTR_ERR_OR_ZERO(rdma_create_ah(t->pd, &attr, 0)));
 }
 
-static noinline int refused_modify_qp(struct things *t)
+static noinline int refused_modify_qp(struct objects *t)
 {
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_SQD };
 
@@ -657,14 +657,14 @@ static noinline int refused_modify_qp(struct things *t)
 	return CONTRACT_CALL(ib_modify_qp(t->qp, &attr, IB_QP_AV));
 }
 
-static noinline int refused_ca_call(struct things *t)
+static noinline int refused_ca_call(struct objects *t)
 {
 	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
 
 	return CONTRACT_CALL(ib_ca_call(t->m->ibdev, &req));
 }
 
-static noinline int refused_ca_submit(struct things *t)
+static noinline int refused_ca_submit(struct objects *t)
 {
 	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
 
@@ -684,7 +684,7 @@ KUNIT_ARRAY_PARAM_DESC(refusals, refusals, name);
 static void refused_use_after_unregistration_is_reported(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	mock_unregister(t->m);
 	KUNIT_EXPECT_GT(test, 0, use->call(t));
@@ -693,7 +693,7 @@ static void refused_use_after_unregistration_is_reported(struct kunit *test)
 
 static void handler_given_back_after_remove_is_reported(struct kunit *test)
 {
-	struct things *t = things_new(test);
+	struct objects *t = objects_new(test);
 
 	member_join(test, &first, t, thing_make_handler, NULL);
 	member_leave(&first);
@@ -710,7 +710,7 @@ static void handler_given_back_after_remove_is_reported(struct kunit *test)
 static void use_is_reported_by_a_checker_that_was_off(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	member_join(test, &first, t, NULL, NULL);
 	contract_off(test);
@@ -723,14 +723,14 @@ static void use_is_reported_by_a_checker_that_was_off(struct kunit *test)
 
 static const struct use *used;
 
-static int use_in_add(struct things *t)
+static int use_in_add(struct objects *t)
 {
 	int ret = used->call(t);
 
 	return min(ret, 0);
 }
 
-static void use_in_remove(struct things *t)
+static void use_in_remove(struct objects *t)
 {
 	used->call(t);
 	undo(used, t);
@@ -738,7 +738,7 @@ static void use_in_remove(struct things *t)
 
 static void use_in_remove_is_not(struct kunit *test)
 {
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	used = test->param_value;
 	member_join(test, &first, t, NULL, use_in_remove);
@@ -753,7 +753,7 @@ static void use_in_remove_is_not(struct kunit *test)
 /* The module's client has left, and another client of the module has the device. */
 static void use_by_a_client_that_is_back_is_not(struct kunit *test)
 {
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	used = test->param_value;
 	member_join(test, &first, t, NULL, NULL);
@@ -767,7 +767,7 @@ static void use_by_a_client_that_is_back_is_not(struct kunit *test)
 static void use_of_a_device_that_was_found_is_not(struct kunit *test)
 {
 	const struct use *use = test->param_value;
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 	struct ib_device *dev;
 
 	member_join(test, &first, t, NULL, NULL);
@@ -783,7 +783,7 @@ static void use_of_a_device_that_was_found_is_not(struct kunit *test)
 /* The calls are made by the driver's module, on its own device. */
 static void use_by_the_driver_is_not(struct kunit *test)
 {
-	struct things *t = things_in_error(test);
+	struct objects *t = objects_in_error(test);
 
 	mock_unregister(t->m);
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(t->qp));
@@ -797,7 +797,7 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE_PARAM(what_a_failed_add_leaves_is_reported, kinds_gen_params),
 	KUNIT_CASE_PARAM(what_a_declining_add_leaves_is_reported, kinds_gen_params),
 	KUNIT_CASE_PARAM(what_is_left_on_a_device_that_goes_is_reported, objects_gen_params),
-	KUNIT_CASE(things_left_are_counted_by_site),
+	KUNIT_CASE(objects_left_are_counted_by_site),
 	KUNIT_CASE(the_last_client_of_a_module_leaves),
 	KUNIT_CASE(interrupts_left_off_by_a_client_are_reported),
 	KUNIT_CASE(preemption_left_off_by_a_client_is_reported),

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The contract checker: GID references that are put by another caller than the one that
- * took them, as far as the checker can tell. things.c has the functions that take
+ * took them, as far as the checker can tell. objects.c has the functions that take
  * them. Like tail.c, this file is built with sibling-call optimization, so that its
  * functions may end in a tail call into the midlayer.
  */
 #include <linux/workqueue.h>
 #include <rdma/ib_cache.h>
 
-#include "contract/things.h"
+#include "contract/objects.h"
 #include "lib/objects.h"
 
 /* The objects of the client below; NULL while the client is not registered. */
-static struct things *things;
-static void (*on_remove)(struct things *t);
+static struct objects *objects;
+static void (*on_remove)(struct objects *t);
 
 static int gids_add(struct ib_device *dev)
 {
-	return things && dev == things->m->ibdev ? 0 : -EOPNOTSUPP;
+	return objects && dev == objects->m->ibdev ? 0 : -EOPNOTSUPP;
 }
 
 static void gids_remove(struct ib_device *dev, void *data)
 {
 	if (on_remove)
-		on_remove(things);
+		on_remove(objects);
 }
 
 static struct ib_client gids_client = {
@@ -32,18 +32,18 @@ static struct ib_client gids_client = {
 
 static void leave(void *arg)
 {
-	if (things)
+	if (objects)
 		ib_unregister_client(&gids_client);
-	things = NULL;
+	objects = NULL;
 }
 
-static struct things *join(struct kunit *test, void (*remove)(struct things *t))
+static struct objects *join(struct kunit *test, void (*remove)(struct objects *t))
 {
-	struct things *t = kvt_zalloc(test, sizeof(*t));
+	struct objects *t = kvt_zalloc(test, sizeof(*t));
 
 	t->m = mock_up(test, CONTRACT_DEVICE);
 	on_remove = remove;
-	things = t;
+	objects = t;
 	KUNIT_ASSERT_EQ(test, 0, ib_register_client(&gids_client));
 	kvt_defer(test, leave, NULL);
 	return t;
@@ -58,7 +58,7 @@ static void expect_left(struct kunit *test, const char *what, unsigned int count
 
 static void references_left_are_counted(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 	int i;
 
 	for (i = 0; i < 3; i++)
@@ -104,7 +104,7 @@ static void expect_report(struct kunit *test, unsigned int back, const char *wha
  */
 static void references_of_many_places_are_told_of_in_nine_reports(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 	const struct ib_gid_attr *taken[PLACES];
 	int i;
 
@@ -124,7 +124,7 @@ static void references_of_many_places_are_told_of_in_nine_reports(struct kunit *
 /* A reference that was put also frees its entry in the checker's table of 16. */
 static void references_given_back_are_not(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 	int i;
 
 	for (i = 0; i < 100; i++) {
@@ -140,7 +140,7 @@ static void references_given_back_are_not(struct kunit *test)
  * their caller.
  */
 
-static void put_in_remove(struct things *t)
+static void put_in_remove(struct objects *t)
 {
 	rdma_put_gid_attr(t->gid);
 }
@@ -162,7 +162,7 @@ static void put_in_work(struct work_struct *work)
 
 static void reference_that_remove_gives_back_last_is_not(struct kunit *test)
 {
-	struct things *t = join(test, put_in_remove);
+	struct objects *t = join(test, put_in_remove);
 
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	leave(NULL);
@@ -172,7 +172,7 @@ static void reference_that_remove_gives_back_last_is_not(struct kunit *test)
 /* After the tail call, rdma_put_gid_attr() returns to another module, kverbs_kunit. */
 static void reference_that_another_module_gives_back_is_not(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	kvt_run_in_hardirq(put_anywhere, (void *)t->gid);
@@ -181,7 +181,7 @@ static void reference_that_another_module_gives_back_is_not(struct kunit *test)
 }
 
 /* After the tail call, rdma_put_gid_attr() returns to the kernel's workqueue code. */
-static void put_by_work(struct things *t)
+static void put_by_work(struct objects *t)
 {
 	struct put_work put = { .gid = t->gid };
 
@@ -193,7 +193,7 @@ static void put_by_work(struct things *t)
 
 static void reference_that_work_gives_back_is_not(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	put_by_work(t);
@@ -207,7 +207,7 @@ static void reference_that_work_gives_back_is_not(struct kunit *test)
  */
 static void reference_that_work_gives_back_is_not_taken_for_anothers(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	kvt_hold_gid(t->gid);
@@ -220,7 +220,7 @@ static void reference_that_work_gives_back_is_not_taken_for_anothers(struct kuni
 
 static void reference_that_the_checker_did_not_see_taken_is_not(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 
 	contract_off(test);
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
@@ -236,7 +236,7 @@ static void reference_that_the_checker_did_not_see_taken_is_not(struct kunit *te
 
 static void reference_that_is_given_back_while_it_is_off_is_not(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 
 	KUNIT_ASSERT_EQ(test, 0, thing_make_gid(t));
 	contract_off(test);
@@ -258,7 +258,7 @@ static noinline struct ib_ah *make_ah_with_grh(struct ib_pd *pd)
 /* A reference that the midlayer holds for a client's AH is not counted for the client. */
 static void reference_of_an_object_is_not(struct kunit *test)
 {
-	struct things *t = join(test, NULL);
+	struct objects *t = join(test, NULL);
 	struct ib_pd *pd = kvt_pd(test, t->m->ibdev);
 	struct ib_ah *ah = KVT_PTR(test, make_ah_with_grh(pd));
 

@@ -13,7 +13,7 @@
 #include <linux/fcntl.h>
 
 #include "ca/rig.h"
-#include "fuzz/own_device.h"
+#include "fuzz/mock_device.h"
 
 static const char *const whats[X_CA_WHATS] = {
 	[X_CA_OPEN] = "OPEN", [X_CA_ALLOC_PD] = "ALLOC_PD", [X_CA_DEALLOC_PD] = "DEALLOC_PD",

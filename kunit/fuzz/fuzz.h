@@ -21,7 +21,7 @@
  *	optional.c	draining one queue, moderation, pools, unsupported methods
  *	lookup.c	lookup of GIDs, of senders of datagrams, of objects by number
  *	registry.c	a client and a device of each thread
- *	own_device.c	features of that device only: virtual functions, integrity
+ *	mock_device.c	features of that device only: virtual functions, integrity
  *	roce.c		network devices and GIDs of that device, address vectors
  *	ca.c		asynchronous requests to channel adapters, PDs lent
  *	model.c		the model, which calls nothing of the interface

@@ -6,7 +6,7 @@
  * A sequence is written as name.a.b.c.r for each operation, with hexadecimal numbers and a
  * slash between operations.
  */
-#include "fuzz/own_device.h"
+#include "fuzz/mock_device.h"
 
 /* A kind of operation. */
 struct x_kind_of_op {

@@ -11,7 +11,7 @@
  */
 #include <linux/stringify.h>
 
-#include "fuzz/own_device.h"
+#include "fuzz/mock_device.h"
 
 /* A thread's client. */
 struct x_client {

@@ -15,7 +15,7 @@
 #include <linux/rtnetlink.h>
 #include <rdma/ib_cache.h>
 
-#include "fuzz/own_device.h"
+#include "fuzz/mock_device.h"
 
 /* A port number that no device has. */
 #define X_NO_PORT	99

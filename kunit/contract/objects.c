@@ -5,26 +5,26 @@
  */
 #include <rdma/ib_cache.h>
 
-#include "contract/things.h"
+#include "contract/objects.h"
 
 #define UNMAKES(name, call)							\
-static void name(struct things *t)						\
+static void name(struct objects *t)						\
 {										\
 	call;									\
 }
 
-noinline int thing_make_pd(struct things *t)
+noinline int thing_make_pd(struct objects *t)
 {
 	t->own_pd = CONTRACT_CALL(ib_alloc_pd(t->m->ibdev, 0));
 	return PTR_ERR_OR_ZERO(t->own_pd);
 }
 
-void thing_unmake_pd(struct things *t)
+void thing_unmake_pd(struct objects *t)
 {
 	ib_dealloc_pd(t->own_pd);
 }
 
-noinline int thing_make_cq(struct things *t)
+noinline int thing_make_cq(struct objects *t)
 {
 	struct ib_cq_init_attr attr = { .cqe = 16 };
 
@@ -34,7 +34,7 @@ noinline int thing_make_cq(struct things *t)
 
 UNMAKES(unmake_cq, ib_destroy_cq(t->own_cq))
 
-static noinline int make_polled_cq(struct things *t)
+static noinline int make_polled_cq(struct objects *t)
 {
 	t->own_cq = CONTRACT_CALL(ib_alloc_cq(t->m->ibdev, NULL, 16, 0, IB_POLL_SOFTIRQ));
 	return PTR_ERR_OR_ZERO(t->own_cq);
@@ -42,7 +42,7 @@ static noinline int make_polled_cq(struct things *t)
 
 UNMAKES(unmake_polled_cq, ib_free_cq(t->own_cq))
 
-noinline int thing_make_qp(struct things *t)
+noinline int thing_make_qp(struct objects *t)
 {
 	struct ib_qp_init_attr init;
 
@@ -53,7 +53,7 @@ noinline int thing_make_qp(struct things *t)
 
 UNMAKES(unmake_qp, ib_destroy_qp(t->qps[0]))
 
-static noinline int make_srq(struct things *t)
+static noinline int make_srq(struct objects *t)
 {
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
@@ -63,18 +63,18 @@ static noinline int make_srq(struct things *t)
 
 UNMAKES(unmake_srq, ib_destroy_srq(t->srq))
 
-noinline int thing_make_mr(struct things *t)
+noinline int thing_make_mr(struct objects *t)
 {
 	t->mr = CONTRACT_CALL(ib_alloc_mr(t->pd, IB_MR_TYPE_MEM_REG, 1));
 	return PTR_ERR_OR_ZERO(t->mr);
 }
 
-void thing_unmake_mr(struct things *t)
+void thing_unmake_mr(struct objects *t)
 {
 	ib_dereg_mr(t->mr);
 }
 
-static noinline int make_mw(struct things *t)
+static noinline int make_mw(struct objects *t)
 {
 	t->mw = CONTRACT_CALL(ib_alloc_mw(t->pd, IB_MW_TYPE_2));
 	return PTR_ERR_OR_ZERO(t->mw);
@@ -82,7 +82,7 @@ static noinline int make_mw(struct things *t)
 
 UNMAKES(unmake_mw, ib_dealloc_mw(t->mw))
 
-static noinline int make_fmr(struct things *t)
+static noinline int make_fmr(struct objects *t)
 {
 	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 1, .page_shift = PAGE_SHIFT };
 
@@ -92,7 +92,7 @@ static noinline int make_fmr(struct things *t)
 
 UNMAKES(unmake_fmr, ib_dealloc_fmr(t->fmr))
 
-static noinline int make_ah(struct things *t)
+static noinline int make_ah(struct objects *t)
 {
 	struct rdma_ah_attr attr = { .type = RDMA_AH_ATTR_TYPE_IB };
 
@@ -103,7 +103,7 @@ static noinline int make_ah(struct things *t)
 
 UNMAKES(unmake_ah, rdma_destroy_ah(t->ah, 0))
 
-noinline int thing_make_ca(struct things *t)
+noinline int thing_make_ca(struct objects *t)
 {
 	struct ib_ca_request req = { .op = KVERBS_CA_OPEN, .version = KVERBS_CA_VERSION };
 	int ret = CONTRACT_CALL(ib_ca_call(t->m->ibdev, &req));
@@ -112,7 +112,7 @@ noinline int thing_make_ca(struct things *t)
 	return ret;
 }
 
-void thing_unmake_ca(struct things *t)
+void thing_unmake_ca(struct objects *t)
 {
 	struct ib_ca_request req = {
 		.op = KVERBS_CA_CLOSE, .version = KVERBS_CA_VERSION, .handle = t->ca,
@@ -125,20 +125,20 @@ void thing_on_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 }
 
-int thing_make_handler(struct things *t)
+int thing_make_handler(struct objects *t)
 {
 	INIT_IB_EVENT_HANDLER(&t->handler, t->m->ibdev, thing_on_event);
 	ib_register_event_handler(&t->handler);
 	return 0;
 }
 
-noinline void thing_unmake_handler(struct things *t)
+noinline void thing_unmake_handler(struct objects *t)
 {
 	ib_unregister_event_handler(&t->handler);
 	barrier();
 }
 
-static noinline int make_share(struct things *t)
+static noinline int make_share(struct objects *t)
 {
 	t->shared = CONTRACT_CALL(ib_cq_pool_get(t->m->ibdev, 8, -1, IB_POLL_SOFTIRQ));
 	return PTR_ERR_OR_ZERO(t->shared);
@@ -148,25 +148,25 @@ UNMAKES(unmake_share, ib_cq_pool_put(t->shared, 8))
 
 /* References to GID attributes, taken by each call that takes one. */
 
-noinline int thing_make_gid(struct things *t)
+noinline int thing_make_gid(struct objects *t)
 {
 	t->gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
 	return PTR_ERR_OR_ZERO(t->gid);
 }
 
-void thing_unmake_gid(struct things *t)
+void thing_unmake_gid(struct objects *t)
 {
 	rdma_put_gid_attr(t->gid);
 }
 
-static noinline int find_gid(struct things *t)
+static noinline int find_gid(struct objects *t)
 {
 	t->gid = CONTRACT_CALL(rdma_find_gid(t->m->ibdev, &t->m->port[1].gids[1],
 					     IB_GID_TYPE_IB, NULL));
 	return PTR_ERR_OR_ZERO(t->gid);
 }
 
-static noinline int find_gid_by_port(struct things *t)
+static noinline int find_gid_by_port(struct objects *t)
 {
 	t->gid = CONTRACT_CALL(rdma_find_gid_by_port(t->m->ibdev, &t->m->port[1].gids[1],
 						     IB_GID_TYPE_IB, 1, NULL));
@@ -178,7 +178,7 @@ static bool any_gid(const union ib_gid *gid, const struct ib_gid_attr *attr, voi
 	return true;
 }
 
-static noinline int find_gid_by_filter(struct things *t)
+static noinline int find_gid_by_filter(struct objects *t)
 {
 	t->gid = CONTRACT_CALL(rdma_find_gid_by_filter(t->m->ibdev, &t->m->port[1].gids[1], 1,
 						       any_gid, NULL));
@@ -186,7 +186,7 @@ static noinline int find_gid_by_filter(struct things *t)
 }
 
 /* The reference left is that of rdma_hold_gid_attr(); the lookup's is put. */
-static noinline int hold_gid(struct things *t)
+static noinline int hold_gid(struct objects *t)
 {
 	const struct ib_gid_attr *gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
 
@@ -200,7 +200,7 @@ static noinline int hold_gid(struct things *t)
 }
 
 /* The reference of the lookup is moved into the path. */
-static noinline int make_path(struct things *t)
+static noinline int make_path(struct objects *t)
 {
 	const struct ib_gid_attr *gid = CONTRACT_CALL(rdma_get_gid_attr(t->m->ibdev, 1, 1));
 
@@ -215,7 +215,7 @@ static noinline int make_path(struct things *t)
 
 UNMAKES(unmake_path, rdma_destroy_ah_attr(&t->path))
 
-static noinline int copy_path(struct things *t)
+static noinline int copy_path(struct objects *t)
 {
 	struct rdma_ah_attr original;
 	int ret = make_path(t);
@@ -230,7 +230,7 @@ static noinline int copy_path(struct things *t)
 }
 
 /* Replaces a path that has a reference by another one with a reference of its own. */
-static noinline int replace_path(struct things *t)
+static noinline int replace_path(struct objects *t)
 {
 	struct rdma_ah_attr other;
 	int ret = make_path(t);
@@ -245,7 +245,7 @@ static noinline int replace_path(struct things *t)
 	return 0;
 }
 
-static noinline int move_path(struct things *t)
+static noinline int move_path(struct objects *t)
 {
 	struct rdma_ah_attr other;
 	int ret = make_path(t);
@@ -260,7 +260,7 @@ static noinline int move_path(struct things *t)
 }
 
 /* The path to the sender of a received datagram. */
-static noinline int path_of_wc(struct things *t)
+static noinline int path_of_wc(struct objects *t)
 {
 	struct ib_wc wc = { .wc_flags = IB_WC_GRH };
 	struct ib_grh grh = { .dgid = t->m->port[1].gids[1], .sgid = t->m->port[1].gids[1] };

@@ -160,7 +160,7 @@ struct x_own {
 	struct x_ca_file file;		/* device file of a channel adapter */
 };
 
-/* own_device.c */
+/* mock_device.c */
 int x_own_objects(const struct x_own *own);
 enum x_verdict x_own_idle(struct x_world *w);
 void x_own_prepare(struct x_world *w, u32 r);

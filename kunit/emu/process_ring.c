@@ -473,7 +473,7 @@ static void ring_stays_if_the_limit_is_refused(struct kunit *test)
 	rig_destroy_qp(test, &s->other->r->b);
 }
 
-static struct kunit_case emu_own_ring_cases[] = {
+static struct kunit_case emu_process_ring_cases[] = {
 	KUNIT_CASE(process_and_kernel_send_to_each_other),
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
@@ -488,4 +488,4 @@ static struct kunit_case emu_own_ring_cases[] = {
 	KUNIT_CASE_PARAM(place_of_a_receive_is_given_back_once, standstill_gen_params),
 	{}
 };
-KVT_SUITE(emu_own_ring);
+KVT_SUITE(emu_process_ring);

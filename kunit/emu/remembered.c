@@ -527,7 +527,7 @@ static void unreliable_message_takes_no_cursor(struct kunit *test)
 		RIG_EXPECT_WC(test, r->b.rcq, &wc, 20, IB_WC_LOC_PROT_ERR);
 }
 
-static struct kunit_case emu_own_region_cases[] = {
+static struct kunit_case emu_remembered_cases[] = {
 	KUNIT_CASE(message_takes_no_cursor),
 	KUNIT_CASE(rdma_takes_no_cursor),
 	KUNIT_CASE(inline_data_takes_no_cursor),
@@ -543,4 +543,4 @@ static struct kunit_case emu_own_region_cases[] = {
 	KUNIT_CASE_PARAM(unreliable_message_takes_no_cursor, side_gen_params),
 	{}
 };
-KVT_SUITE(emu_own_region);
+KVT_SUITE(emu_remembered);

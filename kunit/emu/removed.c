@@ -213,11 +213,11 @@ static void nothing_is_made_after_the_walk(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 }
 
-static struct kunit_case emu_gone_cases[] = {
+static struct kunit_case emu_removed_cases[] = {
 	KUNIT_CASE(destruction_of_a_qp_waits_for_the_walk),
 	KUNIT_CASE(destruction_of_a_cq_waits_for_the_walk),
 	KUNIT_CASE(qp_at_work_is_destroyed_after_the_walk),
 	KUNIT_CASE(nothing_is_made_after_the_walk),
 	{}
 };
-KVT_SUITE(emu_gone);
+KVT_SUITE(emu_removed);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Things that a client can leave behind on a device. They are made in this module, so that
- * the checker reports the function that makes a thing as its call site.
+ * Objects that a client can leave behind on a device. They are made in this module, so that
+ * the checker reports the function that makes one as its call site.
  */
-#ifndef KVT_CONTRACT_THINGS_H
-#define KVT_CONTRACT_THINGS_H
+#ifndef KVT_CONTRACT_OBJECTS_H
+#define KVT_CONTRACT_OBJECTS_H
 
 #include "contract/rig.h"
 
 /* The device, and what a client's module has made on it. */
-struct things {
+struct objects {
 	struct mock *m;
 	struct ib_pd *pd;
 	struct ib_cq *cq;
@@ -32,8 +32,8 @@ struct things {
 /* A kind of thing that can be left behind. */
 struct kind {
 	const char *name;			/* name of the kind in the report */
-	int (*make)(struct things *t);		/* makes a thing of this kind */
-	void (*unmake)(struct things *t);	/* frees the thing */
+	int (*make)(struct objects *t);		/* makes a thing of this kind */
+	void (*unmake)(struct objects *t);	/* frees the thing */
 	/* Function that the report gives as the call site; NULL stands for @make. */
 	const void *site;
 };
@@ -47,18 +47,18 @@ struct kind {
 
 extern const struct kind contract_kinds[CONTRACT_KINDS];
 
-int thing_make_pd(struct things *t);
-void thing_unmake_pd(struct things *t);
-int thing_make_cq(struct things *t);
-int thing_make_qp(struct things *t);
-int thing_make_mr(struct things *t);
-void thing_unmake_mr(struct things *t);
-int thing_make_ca(struct things *t);
-void thing_unmake_ca(struct things *t);
-int thing_make_gid(struct things *t);
-void thing_unmake_gid(struct things *t);
-int thing_make_handler(struct things *t);
-void thing_unmake_handler(struct things *t);
+int thing_make_pd(struct objects *t);
+void thing_unmake_pd(struct objects *t);
+int thing_make_cq(struct objects *t);
+int thing_make_qp(struct objects *t);
+int thing_make_mr(struct objects *t);
+void thing_unmake_mr(struct objects *t);
+int thing_make_ca(struct objects *t);
+void thing_unmake_ca(struct objects *t);
+int thing_make_gid(struct objects *t);
+void thing_unmake_gid(struct objects *t);
+int thing_make_handler(struct objects *t);
+void thing_unmake_handler(struct objects *t);
 void thing_on_event(struct ib_event_handler *handler, struct ib_event *event);
 
 #endif

@@ -12,7 +12,7 @@
 #include <rdma/ib_mad.h>
 #include <rdma/mr_pool.h>
 
-#include "fuzz/own_device.h"
+#include "fuzz/mock_device.h"
 
 /* A port number that no device has. */
 #define X_NO_PORT	99
