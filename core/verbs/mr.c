@@ -178,10 +178,11 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 	if (ret) {
 		rdma_restrack_readd(&mr->res);
 		/*
-		 * A process may free a region in use: it gets the error, but that is not
-		 * reported.
+		 * Only the driver knows of windows, and drivers refuse with either error. A
+		 * process may free a region in use: it gets the error, but that is not reported.
 		 */
-		if (ret == -EBUSY && !mr->res.user && !ib_contract_is_ours(site))
+		if ((ret == -EBUSY || ret == -EINVAL) && !mr->res.user &&
+		    !ib_contract_is_ours(site))
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(site), site, 1,
 					   "destroyed while the driver uses it");

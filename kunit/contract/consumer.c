@@ -346,6 +346,21 @@ static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 	kvt_expect_kept(test, scene->m->ibdev, &scene->mr->res, id);
 }
 
+/* As the emulated HCA and mainline's rdma_rxe refuse. */
+static void region_with_windows_is_reported(struct kunit *test)
+{
+	struct contract_scene *scene = contract_scene_up(test);
+	u32 id = scene->mr->res.id;
+
+	mock_fail(scene->m, MOCK_dereg_mr, -EINVAL);
+	KUNIT_EXPECT_EQ(test, -EINVAL, dereg_mr(scene));
+	mock_fail_none(scene->m);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
+		.what = "destroyed while the driver uses it",
+		.id = id, .site = dereg_mr });
+}
+
 static void region_that_the_driver_cannot_free_is_not(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);
@@ -595,6 +610,7 @@ static struct kunit_case contract_consumer_cases[] = {
 	KUNIT_CASE(srq_in_use_is_reported),
 	KUNIT_CASE(attached_qp_is_reported),
 	KUNIT_CASE(region_that_the_driver_has_in_use_is_reported),
+	KUNIT_CASE(region_with_windows_is_reported),
 	KUNIT_CASE(region_that_the_driver_cannot_free_is_not),
 	KUNIT_CASE(pool_region_that_the_driver_has_in_use_is_reported),
 	KUNIT_CASE(qp_with_pool_regions_in_use_is_reported),

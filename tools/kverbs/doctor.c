@@ -15,7 +15,7 @@
 
 #include "stack.h"
 
-/* The oldest and the newest series that it is tested on, and that DKMS builds it for. */
+/* It is tested on the oldest and the newest series; DKMS builds it for those between, too. */
 #define SERIES(major, minor)	((major) * 1000 + (minor))
 #define OLDEST		SERIES(6, 1)
 #define NEWEST		SERIES(6, 12)

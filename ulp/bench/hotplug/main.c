@@ -38,7 +38,7 @@ struct workqueue_struct *hp_wq;
 
 unsigned int hp_messages = 50;
 module_param_named(messages, hp_messages, uint, 0444);
-MODULE_PARM_DESC(messages, "Messages in flight per kind of queue (default: 50)");
+MODULE_PARM_DESC(messages, "Messages that each kind of queue sends back to back before more follow (default: 50)");
 
 unsigned int hp_first;
 module_param_named(first, hp_first, uint, 0444);
