@@ -27,17 +27,17 @@
 
 MODULE_IMPORT_NS(DMA_BUF);
 
-static void remap_region(struct work_struct *work);
+static void dmabuf_remap_work(struct work_struct *work);
 
-static bool is_in(const struct dma_buf *dmabuf, size_t offset, size_t length)
+static bool dmabuf_has_range(const struct dma_buf *dmabuf, size_t offset, size_t length)
 {
 	size_t end;
 
 	return !check_add_overflow(offset, length, &end) && end <= dmabuf->size;
 }
 
-/* No memory was found: -EINVAL. Logs why. */
-static void explain(const struct ib_verb_call *call, u64 offset, u64 length, int fd)
+/* Logs why dmabuf_umem_new() or mapping its memory has failed with -EINVAL. */
+static void dmabuf_log_einval(const struct ib_verb_call *call, u64 offset, u64 length, int fd)
 {
 	struct dma_buf *dmabuf = dma_buf_get(fd);
 
@@ -45,7 +45,7 @@ static void explain(const struct ib_verb_call *call, u64 offset, u64 length, int
 		ib_invalid(call, "fd %d is not a dma-buf", fd);
 	if (IS_ERR(dmabuf))
 		return;
-	if (!is_in(dmabuf, offset, length))
+	if (!dmabuf_has_range(dmabuf, offset, length))
 		ib_invalid(call, "fd_offset %#llx + length %llu > %zu, the dma-buf's size",
 			   offset, length, dmabuf->size);
 	else
@@ -54,9 +54,10 @@ static void explain(const struct ib_verb_call *call, u64 offset, u64 length, int
 	dma_buf_put(dmabuf);
 }
 
-/* For a range that umem_check_range() has passed. */
-static struct ib_umem_dmabuf *get(struct ib_device *device, unsigned long offset, size_t size,
-				  int fd, int access, const struct dma_buf_attach_ops *ops)
+/* Allocates a umem and attaches it to the dma-buf. The caller has checked the range. */
+static struct ib_umem_dmabuf *
+dmabuf_umem_new(struct ib_device *device, unsigned long offset, size_t size, int fd, int access,
+		const struct dma_buf_attach_ops *ops)
 {
 	struct dma_buf_attachment *attach;
 	struct ib_umem_dmabuf *d;
@@ -78,9 +79,9 @@ static struct ib_umem_dmabuf *get(struct ib_device *device, unsigned long offset
 	}
 	umem_init(&d->umem, device, offset, size, access);
 	d->umem.is_dmabuf = true;
-	INIT_DELAYED_WORK(&d->remap, remap_region);
+	INIT_DELAYED_WORK(&d->remap, dmabuf_remap_work);
 	attach = ERR_PTR(-EINVAL);
-	if (is_in(dmabuf, offset, size))
+	if (dmabuf_has_range(dmabuf, offset, size))
 		attach = dma_buf_dynamic_attach(dmabuf, device->dma_device, ops, d);
 	if (IS_ERR(attach)) {
 		ret = PTR_ERR(attach);
@@ -96,10 +97,10 @@ err_put:
 	return ERR_PTR(ret);
 }
 
-/* For a driver: says why there is no memory. */
+/* For drivers, to which nobody else explains an -EINVAL. */
 static struct ib_umem_dmabuf *
-get_or_explain(struct ib_device *device, unsigned long offset, size_t size, int fd, int access,
-	       const struct dma_buf_attach_ops *ops, unsigned long site)
+dmabuf_umem_new_logged(struct ib_device *device, unsigned long offset, size_t size, int fd,
+		       int access, const struct dma_buf_attach_ops *ops, unsigned long site)
 {
 	const struct ib_verb_call call = {
 		.dev = device, .site = site, .process = true, .what = "umem_dmabuf_get",
@@ -108,9 +109,9 @@ get_or_explain(struct ib_device *device, unsigned long offset, size_t size, int 
 
 	if (umem_check_range(&call, "fd_offset", offset, size))
 		return ERR_PTR(-EINVAL);
-	d = get(device, offset, size, fd, access, ops);
+	d = dmabuf_umem_new(device, offset, size, fd, access, ops);
 	if (PTR_ERR(d) == -EINVAL)
-		explain(&call, offset, size, fd);
+		dmabuf_log_einval(&call, offset, size, fd);
 	return d;
 }
 
@@ -134,12 +135,12 @@ struct ib_umem_dmabuf *
 ib_umem_dmabuf_get(struct ib_device *device, unsigned long offset, size_t size,
 		   int fd, int access, const struct dma_buf_attach_ops *ops)
 {
-	return get_or_explain(device, offset, size, fd, access, ops, _RET_IP_);
+	return dmabuf_umem_new_logged(device, offset, size, fd, access, ops, _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get);
 
 /* Another device may still be writing the contents of the memory. */
-static int wait_for_fences(struct ib_umem_dmabuf *d)
+static int dmabuf_wait_fences(struct ib_umem_dmabuf *d)
 {
 	long ret;
 
@@ -168,7 +169,7 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 
 	dma_resv_assert_held(d->attach->dmabuf->resv);
 	if (d->sgt)
-		return wait_for_fences(d);
+		return dmabuf_wait_fences(d);
 	sgt = dma_buf_map_attachment(d->attach, DMA_BIDIRECTIONAL);
 	if (IS_ERR(sgt))
 		return PTR_ERR(sgt);
@@ -182,7 +183,7 @@ int ib_umem_dmabuf_map_pages(struct ib_umem_dmabuf *umem_dmabuf)
 		return ret;
 	}
 	d->sgt = sgt;
-	ret = wait_for_fences(d);
+	ret = dmabuf_wait_fences(d);
 	if (ret)
 		ib_umem_dmabuf_unmap_pages(d);
 	return ret;
@@ -208,8 +209,8 @@ void ib_umem_dmabuf_unmap_pages(struct ib_umem_dmabuf *umem_dmabuf)
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_unmap_pages);
 
-/* Never needed: exporters do not move pinned memory. */
-static void pinned_moves(struct dma_buf_attachment *attach)
+/* Exporters must not move pinned memory: this only warns about one that does. */
+static void dmabuf_pinned_move_notify(struct dma_buf_attachment *attach)
 {
 	struct ib_umem_dmabuf *d = attach->importer_priv;
 
@@ -218,12 +219,12 @@ static void pinned_moves(struct dma_buf_attachment *attach)
 			       attach->dmabuf->exp_name);
 }
 
-static const struct dma_buf_attach_ops pinned_ops = {
+static const struct dma_buf_attach_ops dmabuf_pinned_ops = {
 	.allow_peer2peer = true,
-	.move_notify = pinned_moves,
+	.move_notify = dmabuf_pinned_move_notify,
 };
 
-static int pin_and_map(struct ib_umem_dmabuf *d)
+static int dmabuf_pin_and_map(struct ib_umem_dmabuf *d)
 {
 	int ret;
 
@@ -238,9 +239,9 @@ static int pin_and_map(struct ib_umem_dmabuf *d)
 	return ret;
 }
 
-/* Maps new memory @d, unless that is an error, by @map. On an error it is released. */
-static struct ib_umem_dmabuf *map_new(struct ib_umem_dmabuf *d,
-				      int (*map)(struct ib_umem_dmabuf *d))
+/* Maps @d with @map, unless it is an error pointer. If that fails, @d is released. */
+static struct ib_umem_dmabuf *dmabuf_map_new(struct ib_umem_dmabuf *d,
+					     int (*map)(struct ib_umem_dmabuf *d))
 {
 	int ret;
 
@@ -271,8 +272,10 @@ struct ib_umem_dmabuf *
 ib_umem_dmabuf_get_pinned(struct ib_device *device, unsigned long offset,
 			  size_t size, int fd, int access)
 {
-	return map_new(get_or_explain(device, offset, size, fd, access, &pinned_ops, _RET_IP_),
-		       pin_and_map);
+	struct ib_umem_dmabuf *d;
+
+	d = dmabuf_umem_new_logged(device, offset, size, fd, access, &dmabuf_pinned_ops, _RET_IP_);
+	return dmabuf_map_new(d, dmabuf_pin_and_map);
 }
 EXPORT_SYMBOL_GPL(ib_umem_dmabuf_get_pinned);
 
@@ -303,7 +306,7 @@ EXPORT_SYMBOL_GPL(ib_umem_dmabuf_release);
 /* --- regions that the core makes ---------------------------------------------- */
 
 /* The exporter holds the reservation lock. */
-static void region_moves(struct dma_buf_attachment *attach)
+static void dmabuf_move_notify(struct dma_buf_attachment *attach)
 {
 	struct ib_umem_dmabuf *d = attach->importer_priv;
 	/* A region that is revoked has nothing to wait for. */
@@ -320,12 +323,12 @@ static void region_moves(struct dma_buf_attachment *attach)
 	queue_delayed_work(system_unbound_wq, &d->remap, 0);
 }
 
-static const struct dma_buf_attach_ops moving_ops = {
+static const struct dma_buf_attach_ops dmabuf_moving_ops = {
 	.allow_peer2peer = true,
-	.move_notify = region_moves,
+	.move_notify = dmabuf_move_notify,
 };
 
-static int resume(struct ib_umem_dmabuf *d)
+static int dmabuf_resume_mr(struct ib_umem_dmabuf *d)
 {
 	struct ib_umem *umem = &d->umem;
 	int err;
@@ -334,23 +337,23 @@ static int resume(struct ib_umem_dmabuf *d)
 	if (err)
 		return err;
 	err = umem->ibdev->ops.resume_mr(umem->mr, umem);
-	/* For the next try, and because what is revoked has no memory. */
+	/* The next try maps it again; and a region that was revoked must hold no mapping. */
 	if (err)
 		ib_umem_dmabuf_unmap_pages(d);
 	return err;
 }
 
-static void remap_region(struct work_struct *work)
+static void dmabuf_remap_work(struct work_struct *work)
 {
 	struct ib_umem_dmabuf *d = container_of(to_delayed_work(work), typeof(*d), remap);
 	struct ib_umem *umem = &d->umem;
 	int err;
 
 	umem_lock(umem);
-	/* The region may have ended, or the memory been mapped, meanwhile. */
+	/* By now the region may have been freed or revoked, or the memory mapped. */
 	if (!umem->mr || umem->revoked || d->sgt)
 		goto unlock;
-	err = resume(d);
+	err = dmabuf_resume_mr(d);
 	if (err && kv_remap_later(err, &d->remap_tries)) {
 		queue_delayed_work(system_unbound_wq, &d->remap, KV_REMAP_DELAY);
 	} else if (err) {
@@ -363,7 +366,7 @@ unlock:
 	umem_unlock(umem);
 }
 
-static bool device_can_wait(const struct ib_device *device)
+static bool device_can_pause_mr(const struct ib_device *device)
 {
 	return IS_ENABLED(CONFIG_DMABUF_MOVE_NOTIFY) &&
 	       device->ops.pause_mr && device->ops.resume_mr &&
@@ -374,26 +377,24 @@ static bool device_can_wait(const struct ib_device *device)
 struct ib_umem *umem_dmabuf_find(struct ib_device *device,
 				 const struct ib_mem *mem, int access)
 {
+	bool may_move = device_can_pause_mr(device);
 	struct ib_umem_dmabuf *d;
 
+	d = dmabuf_umem_new(device, mem->fd_offset, mem->length, mem->fd, access,
+			    may_move ? &dmabuf_moving_ops : &dmabuf_pinned_ops);
 	/* Map it now, to know whether it can be mapped at all. */
-	if (device_can_wait(device))
-		d = map_new(get(device, mem->fd_offset, mem->length, mem->fd, access, &moving_ops),
-			    ib_umem_dmabuf_map_pages);
-	else
-		d = map_new(get(device, mem->fd_offset, mem->length, mem->fd, access, &pinned_ops),
-			    pin_and_map);
+	d = dmabuf_map_new(d, may_move ? ib_umem_dmabuf_map_pages : dmabuf_pin_and_map);
 	return IS_ERR(d) ? ERR_CAST(d) : &d->umem;
 }
 
 /*
- * No memory was found for a region. Not logged earlier, because other memory might have been
- * found.
+ * Logs why no region could be made of a dma-buf. Called after all kinds of memory have been
+ * tried: had another one been found, there would be nothing to log.
  */
 void umem_dmabuf_explain(const struct ib_verb_call *call, const struct ib_mem *mem)
 {
 	if (mem->error[IB_MEM_DMABUF] == -EINVAL)
-		explain(call, mem->fd_offset, mem->length, mem->fd);
+		dmabuf_log_einval(call, mem->fd_offset, mem->length, mem->fd);
 }
 
 /* Maps the memory again if it has moved since it was found. Under its lock. */

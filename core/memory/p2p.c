@@ -49,14 +49,14 @@ static struct umem_p2p *to_p2p(struct ib_umem *umem)
  */
 #define P2P_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
-static void unmap_pages(struct ib_umem *umem)
+static void umem_p2p_unmap(struct ib_umem *umem)
 {
 	kverbs_p2pdma_unmap_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
 				    DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
 }
 
 /* Unmaps and unpins the memory, which the device does not use any more. Its list stays. */
-static void unmap_and_unpin(struct umem_p2p *p)
+static void umem_p2p_unmap_and_unpin(struct umem_p2p *p)
 {
 	struct ib_umem *umem = &p->umem;
 
@@ -64,25 +64,22 @@ static void unmap_and_unpin(struct umem_p2p *p)
 	if (!p->mapped)
 		return;
 	p->mapped = false;
-	unmap_pages(umem);
+	umem_p2p_unmap(umem);
 	umem_unpin_pages(umem, false);
 }
 
-static void provider_removed(struct kverbs_p2pdma_user *user)
+static void umem_p2p_revoke(struct kverbs_p2pdma_user *user)
 {
 	struct umem_p2p *p = container_of(user, struct umem_p2p, user);
 
 	umem_lock(&p->umem);
 	umem_revoke(&p->umem);
-	unmap_and_unpin(p);
+	umem_p2p_unmap_and_unpin(p);
 	umem_unlock(&p->umem);
 }
 
-/*
- * Turns an error of p2pdma into the midlayer's, for memory that was taken back before it
- * could be used.
- */
-static int removed_error(int error)
+/* p2pdma's -ENODEV means that the provider was removed: the midlayer's error is -ECANCELED. */
+static int umem_p2p_error(int error)
 {
 	return error == -ENODEV ? -ECANCELED : error;
 }
@@ -91,7 +88,7 @@ static int removed_error(int error)
  * Maps pinned memory that begins in a provider's, and asks to be notified when the provider
  * is removed.
  */
-static int map_and_watch(struct umem_p2p *p)
+static int umem_p2p_map(struct umem_p2p *p)
 {
 	struct ib_umem *umem = &p->umem;
 	int ret;
@@ -102,13 +99,13 @@ static int map_and_watch(struct umem_p2p *p)
 	ret = kverbs_p2pdma_map_sgtable(umem->ibdev->dma_device, &umem->sgt_append.sgt,
 					DMA_BIDIRECTIONAL, P2P_DMA_ATTRS);
 	if (ret)
-		return removed_error(ret);
+		return umem_p2p_error(ret);
 	p->mapped = true;
 	/* From here on the memory may be taken away. */
 	ret = kverbs_p2pdma_user_add(&p->user, p->provider);
 	if (ret)
-		unmap_pages(umem);
-	return removed_error(ret);
+		umem_p2p_unmap(umem);
+	return umem_p2p_error(ret);
 }
 
 /*
@@ -137,11 +134,11 @@ struct ib_umem *umem_p2p_get(struct ib_device *device, const struct ib_mem *mem,
 		return ERR_PTR(-ENOMEM);
 	umem_init(&p->umem, device, mem->start, mem->length, access);
 	p->umem.is_p2p = true;
-	p->user.revoke = provider_removed;
+	p->user.revoke = umem_p2p_revoke;
 	ret = umem_pin(&p->umem, kv_foll_p2p);
 	if (ret)
 		goto err_free;
-	ret = map_and_watch(p);
+	ret = umem_p2p_map(p);
 	if (ret)
 		goto err_unpin;
 	return &p->umem;
@@ -158,7 +155,7 @@ err_free:
 void umem_p2p_stop(struct ib_umem *umem)
 {
 	umem_lock(umem);
-	unmap_and_unpin(to_p2p(umem));
+	umem_p2p_unmap_and_unpin(to_p2p(umem));
 	umem_unlock(umem);
 }
 

@@ -117,7 +117,7 @@ struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 }
 EXPORT_SYMBOL_GPL(ib_umem_get_peer);
 
-static void invalidated(void *arg)
+static void umem_peer_invalidate(void *arg)
 {
 	struct ib_umem *umem = arg;
 
@@ -146,7 +146,7 @@ void ib_umem_activate_invalidation_notifier(struct ib_umem *umem,
 		return;
 	umem->invalidate = func;
 	umem->invalidate_priv = priv;
-	peer_region_activate(umem->peer, invalidated, umem);
+	peer_region_activate(umem->peer, umem_peer_invalidate, umem);
 }
 EXPORT_SYMBOL_GPL(ib_umem_activate_invalidation_notifier);
 

@@ -117,7 +117,7 @@ static void memory_of_a_dmabuf_that_moves(struct kunit *test)
 {
 	static const struct victim victim = {
 		"a dma-buf moves", make_moved, unmake_mr, UNDO_MAKES,
-		.survives = true, .work = "remap_region",
+		.survives = true, .work = "dmabuf_remap_work",
 	};
 	struct target t = {
 		.mem = {
