@@ -14,7 +14,7 @@
 #include "../contract/trace.h"
 #include "verbs.h"
 
-static unsigned int nr_send_wrs(const struct ib_send_wr *wr)
+static unsigned int count_send_wrs(const struct ib_send_wr *wr)
 {
 	unsigned int nr = 0;
 
@@ -23,7 +23,7 @@ static unsigned int nr_send_wrs(const struct ib_send_wr *wr)
 	return nr;
 }
 
-static unsigned int nr_recv_wrs(const struct ib_recv_wr *wr)
+static unsigned int count_recv_wrs(const struct ib_recv_wr *wr)
 {
 	unsigned int nr = 0;
 
@@ -42,31 +42,27 @@ static __always_inline bool may_not_send(const struct ib_qp *qp)
 	return ib_qp_known_state(qp) < IB_QPS_RTS;
 }
 
-/*
- * On iWARP the driver moves a QP to RTS when the connection is established; the consumer never
- * does.
- */
-static bool moves_by_itself(const struct ib_qp *qp)
-{
-	return rdma_protocol_iwarp(qp->device, rdma_start_port(qp->device));
-}
-
 static __always_inline bool may_not_receive(const struct ib_qp *qp)
 {
 	return ib_qp_known_state(qp) == IB_QPS_RESET;
 }
 
-static noinline void bad_state(struct ib_qp *qp, const char *what, unsigned long site)
+static noinline void report_bad_state(struct ib_qp *qp, const char *what, unsigned long site)
 {
 	ib_contract_report(IB_RULE_STATE, qp->device, &qp->res, ib_contract_culprit(site), site, 1,
 			   "%s in state %s", what, ib_qp_state_name(ib_qp_known_state(qp)));
 }
 
-static noinline int post_send_closer(struct ib_qp *qp, const struct ib_send_wr *wr,
-				     const struct ib_send_wr **bad_wr, unsigned long site)
+static noinline int post_send_checked(struct ib_qp *qp, const struct ib_send_wr *wr,
+				      const struct ib_send_wr **bad_wr, unsigned long site)
 {
-	if (may_not_send(qp) && !moves_by_itself(qp))
-		bad_state(qp, "post_send", site);
+	/*
+	 * On iWARP it is the driver that moves a QP to RTS, when the connection is established,
+	 * so the state that the consumer has set says nothing.
+	 */
+	if (may_not_send(qp) &&
+	    !rdma_protocol_iwarp(qp->device, rdma_start_port(qp->device)))
+		report_bad_state(qp, "post_send", site);
 	return IB_IN_FRAME(qp->device, &qp->res, "post_send", IB_FRAME_ATOMIC, site,
 			   qp->device->ops.post_send(qp, wr, bad_wr));
 }
@@ -79,17 +75,17 @@ static __always_inline int do_post_send(struct ib_qp *qp, const struct ib_send_w
 	if (!ib_contract_on())
 		return dev->ops.post_send(qp, wr, bad_wr);
 	if (unlikely(may_not_send(qp) || ib_contract_suspects(dev)))
-		return post_send_closer(qp, wr, bad_wr, site);
+		return post_send_checked(qp, wr, bad_wr, site);
 	return IB_FAST_METHOD(dev, &qp->res, "post_send", site,
 			      dev->ops.post_send(qp, wr, bad_wr),
-			      post_send_closer(qp, wr, bad_wr, site));
+			      post_send_checked(qp, wr, bad_wr, site));
 }
 
-static noinline int post_recv_closer(struct ib_qp *qp, const struct ib_recv_wr *wr,
-				     const struct ib_recv_wr **bad_wr, unsigned long site)
+static noinline int post_recv_checked(struct ib_qp *qp, const struct ib_recv_wr *wr,
+				      const struct ib_recv_wr **bad_wr, unsigned long site)
 {
 	if (may_not_receive(qp))
-		bad_state(qp, "post_recv", site);
+		report_bad_state(qp, "post_recv", site);
 	return IB_IN_FRAME(qp->device, &qp->res, "post_recv", IB_FRAME_ATOMIC, site,
 			   qp->device->ops.post_recv(qp, wr, bad_wr));
 }
@@ -102,14 +98,14 @@ static __always_inline int do_post_recv(struct ib_qp *qp, const struct ib_recv_w
 	if (!ib_contract_on())
 		return dev->ops.post_recv(qp, wr, bad_wr);
 	if (unlikely(may_not_receive(qp) || ib_contract_suspects(dev)))
-		return post_recv_closer(qp, wr, bad_wr, site);
+		return post_recv_checked(qp, wr, bad_wr, site);
 	return IB_FAST_METHOD(dev, &qp->res, "post_recv", site,
 			      dev->ops.post_recv(qp, wr, bad_wr),
-			      post_recv_closer(qp, wr, bad_wr, site));
+			      post_recv_checked(qp, wr, bad_wr, site));
 }
 
-static noinline int post_srq_recv_closer(struct ib_srq *srq, const struct ib_recv_wr *wr,
-					 const struct ib_recv_wr **bad_wr, unsigned long site)
+static noinline int post_srq_recv_checked(struct ib_srq *srq, const struct ib_recv_wr *wr,
+					  const struct ib_recv_wr **bad_wr, unsigned long site)
 {
 	return IB_IN_FRAME(srq->device, &srq->res, "post_srq_recv", IB_FRAME_ATOMIC, site,
 			   srq->device->ops.post_srq_recv(srq, wr, bad_wr));
@@ -124,10 +120,10 @@ static __always_inline int do_post_srq_recv(struct ib_srq *srq, const struct ib_
 	if (!ib_contract_on())
 		return dev->ops.post_srq_recv(srq, wr, bad_wr);
 	if (unlikely(ib_contract_suspects(dev)))
-		return post_srq_recv_closer(srq, wr, bad_wr, site);
+		return post_srq_recv_checked(srq, wr, bad_wr, site);
 	return IB_FAST_METHOD(dev, &srq->res, "post_srq_recv", site,
 			      dev->ops.post_srq_recv(srq, wr, bad_wr),
-			      post_srq_recv_closer(srq, wr, bad_wr, site));
+			      post_srq_recv_checked(srq, wr, bad_wr, site));
 }
 
 /*
@@ -138,7 +134,7 @@ static noinline int post_send_traced(struct ib_qp *qp, const struct ib_send_wr *
 				     const struct ib_send_wr **bad_wr, unsigned long site)
 {
 	const struct ib_send_wr first = wr ? *wr : (struct ib_send_wr) {};
-	unsigned int nr = nr_send_wrs(wr);
+	unsigned int nr = count_send_wrs(wr);
 	int ret;
 
 	ret = do_post_send(qp, wr, bad_wr, site);
@@ -150,7 +146,7 @@ static noinline int post_recv_traced(struct ib_qp *qp, const struct ib_recv_wr *
 				     const struct ib_recv_wr **bad_wr, unsigned long site)
 {
 	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
-	unsigned int nr = nr_recv_wrs(wr);
+	unsigned int nr = count_recv_wrs(wr);
 	int ret;
 
 	ret = do_post_recv(qp, wr, bad_wr, site);
@@ -162,7 +158,7 @@ static noinline int post_srq_recv_traced(struct ib_srq *srq, const struct ib_rec
 					 const struct ib_recv_wr **bad_wr, unsigned long site)
 {
 	const struct ib_recv_wr first = wr ? *wr : (struct ib_recv_wr) {};
-	unsigned int nr = nr_recv_wrs(wr);
+	unsigned int nr = count_recv_wrs(wr);
 	int ret;
 
 	ret = do_post_srq_recv(srq, wr, bad_wr, site);
@@ -202,7 +198,7 @@ void ib_post_send_failed(const struct ib_qp *qp, const struct ib_send_wr *bad, i
 }
 EXPORT_SYMBOL(ib_post_send_failed);
 
-static void bad_recv(const struct ib_verb_call *call, const struct ib_recv_wr *bad)
+static void log_bad_recv(const struct ib_verb_call *call, const struct ib_recv_wr *bad)
 {
 	ib_invalid(call, "wr_id %#llx: refused by the driver (num_sge %d)", bad->wr_id,
 		   bad->num_sge);
@@ -228,7 +224,7 @@ void ib_post_recv_failed(const struct ib_qp *qp, const struct ib_recv_wr *bad, i
 	if (may_not_receive(qp))
 		ib_invalid(&call, "the QP is in state RESET");
 	else
-		bad_recv(&call, bad);
+		log_bad_recv(&call, bad);
 }
 EXPORT_SYMBOL(ib_post_recv_failed);
 
@@ -248,7 +244,7 @@ void ib_post_srq_recv_failed(const struct ib_srq *srq, const struct ib_recv_wr *
 	};
 
 	if (err == -EINVAL)
-		bad_recv(&call, bad);
+		log_bad_recv(&call, bad);
 }
 EXPORT_SYMBOL(ib_post_srq_recv_failed);
 

@@ -39,7 +39,7 @@
 #define QP_RNR_TIMER_MAX	31
 #define QP_RETRY_MAX		7
 
-/* Left unchanged by a driver that does not set the state. */
+/* Set before query_qp: still there afterwards if the driver has not set the state. */
 #define QP_NO_STATE		((enum ib_qp_state)(IB_QPS_ERR + 1))
 
 #define QP_ATTR_KNOWN		(IB_QP_ATTR_STANDARD_BITS | IB_QP_RATE_LIMIT)
@@ -169,7 +169,7 @@ static void qp_init(struct ib_qp *qp, struct ib_pd *pd,
 		ib_track_set_user(&qp->res, current, maker->site);
 }
 
-static void qp_use_others(struct ib_qp *qp)
+static void qp_usecnt_inc(struct ib_qp *qp)
 {
 	atomic_inc(&qp->pd->usecnt);
 	atomic_inc(&qp->send_cq->usecnt);
@@ -178,7 +178,7 @@ static void qp_use_others(struct ib_qp *qp)
 		atomic_inc(&qp->srq->usecnt);
 }
 
-static void qp_unuse_others(struct ib_qp *qp)
+static void qp_usecnt_dec(struct ib_qp *qp)
 {
 	if (qp->srq)
 		atomic_dec(&qp->srq->usecnt);
@@ -199,14 +199,14 @@ static const struct ib_rw_ops __rcu *rw_ops;
 void ib_set_rw_ops(const struct ib_rw_ops *ops)
 {
 	rcu_assign_pointer(rw_ops, ops);
-	/* Whoever has read the old pointer has asked for its module, or been refused. */
+	/* After this, rw_ops_get() has taken a reference on the old module, or been refused. */
 	synchronize_rcu();
 }
 IB_EXPORT_INTERNAL(ib_set_rw_ops);
 
 /*
- * Keeps their module loaded until rw_ops_put(). NULL if there is none, or it is being
- * unloaded.
+ * Takes a reference on their module, which the caller drops with module_put(). NULL if none
+ * is loaded, or it is being unloaded.
  */
 static const struct ib_rw_ops *rw_ops_get(void)
 {
@@ -220,14 +220,8 @@ static const struct ib_rw_ops *rw_ops_get(void)
 	return ops;
 }
 
-static void rw_ops_put(const struct ib_rw_ops *ops)
-{
-	if (ops)
-		module_put(ops->owner);
-}
-
-static int qp_add_contexts(const struct ib_verb_call *call, struct ib_device *device,
-			   struct ib_qp_init_attr *init, const struct ib_rw_ops *ops)
+static int qp_init_rw_contexts(const struct ib_verb_call *call, struct ib_device *device,
+			       struct ib_qp_init_attr *init, const struct ib_rw_ops *ops)
 {
 	if (!init->cap.max_rdma_ctxs)
 		return 0;
@@ -253,14 +247,14 @@ static struct ib_qp *qp_make(struct ib_pd *pd, struct ib_qp_init_attr *init,
 	if (!qp)
 		return ERR_PTR(-ENOMEM);
 	qp_init(qp, pd, init, maker);
-	qp_use_others(qp);
+	qp_usecnt_inc(qp);
 
 	ret = IB_IN_FRAME(device, NULL, "create_qp", IB_FRAME_METHOD, maker->site,
 			  device->ops.create_qp(qp, init, maker->udata));
 	if (ret) {
 		ib_refused(call, ret, "max_inline_data %u", init->cap.max_inline_data);
 		ib_notify_quiesce(&qp->notify);
-		qp_unuse_others(qp);
+		qp_usecnt_dec(qp);
 		ib_track_drop_user(&qp->res);
 		ib_notify_free_qp(qp);
 		return ERR_PTR(ret);
@@ -299,7 +293,7 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 	struct ib_qp *qp;
 	int ret;
 
-	ret = qp_add_contexts(&call, pd->device, qp_init_attr, ops);
+	ret = qp_init_rw_contexts(&call, pd->device, qp_init_attr, ops);
 	qp = ret ? ERR_PTR(ret) : qp_make(pd, qp_init_attr, &call, &maker);
 	if (!IS_ERR(qp) && ops) {
 		ret = ops->init_mrs(qp, qp_init_attr);
@@ -308,7 +302,8 @@ struct ib_qp *ib_create_qp_kernel(struct ib_pd *pd,
 			qp = ERR_PTR(ret);
 		}
 	}
-	rw_ops_put(ops);
+	if (ops)
+		module_put(ops->owner);
 	return qp;
 }
 EXPORT_SYMBOL(ib_create_qp_kernel);
@@ -340,7 +335,7 @@ struct ib_qp *ib_create_qp_user(struct ib_device *dev, struct ib_pd *pd,
 }
 IB_EXPORT_INTERNAL(ib_create_qp_user);
 
-/* P_Keys of the QP's port; without limit if the port has no table of them. */
+/* The last index in the port's P_Key table; U16_MAX if the port has no such table. */
 static s64 qp_max_pkey_index(const struct ib_qp *qp, u32 port)
 {
 	int len = 0;
@@ -350,7 +345,7 @@ static s64 qp_max_pkey_index(const struct ib_qp *qp, u32 port)
 	return len ? len - 1 : U16_MAX;
 }
 
-/* The limits of packets, of the device, and of its ports. */
+/* Checks the attributes against the widths of packet fields and the device's limits. */
 static int qp_check_ranges(const struct ib_verb_call *call, const struct ib_qp *qp,
 			   const struct ib_qp_attr *attr, int mask)
 {
@@ -388,7 +383,7 @@ static int qp_check_ranges(const struct ib_verb_call *call, const struct ib_qp *
 }
 
 /* Consumers often choose random PSNs: use the bits that fit, as other implementations do. */
-static void qp_trim_psn(const struct ib_qp *qp, const char *name, u32 *psn)
+static void qp_mask_psn(const struct ib_qp *qp, const char *name, u32 *psn)
 {
 	if (!(*psn & ~QP_PSN_MASK))
 		return;
@@ -419,7 +414,7 @@ static int qp_check_alt_path(const struct ib_verb_call *call, struct ib_qp *qp,
  * contract checker makes no false report. @before was read before the driver was called.
  * Each change is counted, because others may lead back to the same state.
  */
-static void qp_note_state(struct ib_qp *qp, unsigned long before, unsigned long state)
+static void qp_record_state(struct ib_qp *qp, unsigned long before, unsigned long state)
 {
 	unsigned long known = before, next;
 
@@ -440,23 +435,18 @@ static void qp_modified(struct ib_qp *qp, const struct ib_qp_attr *attr,
 	if (mask & IB_QP_ALT_PATH)
 		ib_ah_set_sgid(&qp->alt_path_sgid_attr, &attr->alt_ah_attr);
 	if (mask & IB_QP_STATE)
-		qp_note_state(qp, state_before, attr->qp_state);
-	/* Forget the last-WQE event of this life, so that the next life waits for its own. */
+		qp_record_state(qp, state_before, attr->qp_state);
+	/* In RESET, forget the last-WQE event: a later ib_drain_qp() waits for a new one. */
 	if ((mask & IB_QP_STATE) && attr->qp_state == IB_QPS_RESET && qp->srq) {
 		ib_notify_settle(&qp->notify, IB_EVENT_QP_LAST_WQE_REACHED);
 		reinit_completion(&qp->srq_completion);
 	}
 }
 
-/* A path of other queue pairs is not used: each datagram has an address handle. */
-static bool qp_is_connected(const struct ib_qp *qp)
-{
-	return qp->qp_type == IB_QPT_RC || qp->qp_type == IB_QPT_UC;
-}
-
 /*
- * Looks up the source GIDs of the paths, and holds them for the duration of the call. Of a path
- * that a process gives for a connection, the Ethernet address is looked up, too.
+ * Looks up the source GIDs of the paths, and holds them for the duration of the call. For a path
+ * that a process gives, it also looks up the destination's Ethernet address, but only for RC and
+ * UC: other QPs do not use the path, since each datagram has an address handle.
  */
 static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 		     struct ib_qp_attr *attr, int mask, struct ib_udata *udata,
@@ -466,7 +456,7 @@ static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 	unsigned long state_before = READ_ONCE(qp->known_state);
 	int ret = 0;
 
-	/* Also if the alternate path is not reached. */
+	/* Here, because ib_ah_attr_unfill() below needs it even if the primary path fails. */
 	if (mask & IB_QP_ALT_PATH)
 		alt_passed = attr->alt_ah_attr.grh.sgid_attr;
 	if (mask & IB_QP_AV)
@@ -475,7 +465,8 @@ static int qp_modify(const struct ib_verb_call *call, struct ib_qp *qp,
 		ib_contract_call(qp->device, &qp->res, "modify_qp", site);
 		return ret;
 	}
-	if (udata && (mask & IB_QP_AV) && qp_is_connected(qp))
+	if (udata && (mask & IB_QP_AV) &&
+	    (qp->qp_type == IB_QPT_RC || qp->qp_type == IB_QPT_UC))
 		ret = ib_ah_attr_resolve(&attr->ah_attr);
 	if (!ret && (mask & IB_QP_ALT_PATH))
 		ret = ib_ah_attr_fill(call, qp->device, "alt_ah_attr", &attr->alt_ah_attr,
@@ -522,9 +513,9 @@ int ib_modify_qp_for(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_m
 
 	qp_attr->xmit_slave = NULL;
 	if (qp_attr_mask & IB_QP_RQ_PSN)
-		qp_trim_psn(qp, "rq_psn", &qp_attr->rq_psn);
+		qp_mask_psn(qp, "rq_psn", &qp_attr->rq_psn);
 	if (qp_attr_mask & IB_QP_SQ_PSN)
-		qp_trim_psn(qp, "sq_psn", &qp_attr->sq_psn);
+		qp_mask_psn(qp, "sq_psn", &qp_attr->sq_psn);
 	return qp_modify(&call, qp, qp_attr, qp_attr_mask, udata, site);
 }
 
@@ -658,7 +649,7 @@ int ib_destroy_qp_user(struct ib_qp *qp, struct ib_udata *udata)
 	ib_cq_forget_qp(qp);
 	ib_ah_put_sgid(&qp->av_sgid_attr);
 	ib_ah_put_sgid(&qp->alt_path_sgid_attr);
-	qp_unuse_others(qp);
+	qp_usecnt_dec(qp);
 	ib_notify_fence(&qp->notify);
 	ib_notify_free_qp(qp);
 	return 0;

@@ -19,7 +19,7 @@
 #include "../memory/umem.h"
 #include "verbs.h"
 
-static void revoke_peer(struct ib_umem *umem, void *unused)
+static void umem_peer_revoked(struct ib_umem *umem, void *unused)
 {
 	umem_lock_and_revoke(umem);
 }
@@ -37,43 +37,46 @@ int umem_end_mr(struct ib_umem *umem, struct ib_udata *udata)
 	return ret;
 }
 
-static struct ib_umem *get_host(struct ib_device *device,
-				const struct ib_mem *mem, int access)
+static struct ib_umem *umem_get_host(struct ib_device *device,
+				     const struct ib_mem *mem, int access)
 {
 	return ib_umem_get(device, mem->start, mem->length, access);
 }
 
-static struct ib_umem *get_peer(struct ib_device *device,
-				const struct ib_mem *mem, int access)
+static struct ib_umem *umem_get_peer(struct ib_device *device,
+				     const struct ib_mem *mem, int access)
 {
 	struct ib_umem *umem;
 
 	umem = umem_peer_get(device, mem, access, umem_is_revocable(device));
 	if (!IS_ERR(umem))
-		ib_umem_activate_invalidation_notifier(umem, revoke_peer, NULL);
+		ib_umem_activate_invalidation_notifier(umem, umem_peer_revoked, NULL);
 	return umem;
 }
 
-static struct ib_umem *(*const get_memory[IB_MEM_PATHS])(struct ib_device *,
-							 const struct ib_mem *,
-							 int) = {
-	[IB_MEM_HOST] = get_host,
-	[IB_MEM_PEER] = get_peer,
+static struct ib_umem *(*const umem_get_by_path[IB_MEM_PATHS])(struct ib_device *,
+							       const struct ib_mem *,
+							       int) = {
+	[IB_MEM_HOST] = umem_get_host,
+	[IB_MEM_PEER] = umem_get_peer,
 	[IB_MEM_DMABUF] = umem_dmabuf_find,
 	[IB_MEM_P2P] = umem_p2p_get,
 };
 
-/* Set before the region is opened: from then on its memory may move or go. */
-static void fill_mr(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_addr,
-		    int access, struct ib_umem *umem)
+/* Called before reg_mr_open(): from then on the memory may move or be revoked. */
+static void reg_mr_fill(struct ib_mr *mr, struct ib_pd *pd, u64 length, u64 virt_addr,
+			int access, struct ib_umem *umem)
 {
 	mr->iova = access & IB_ZERO_BASED ? 0 : virt_addr;
 	mr->length = length;
 	ib_mr_fill(mr, pd, IB_MR_TYPE_USER, umem);
 }
 
-/* Gives the device access to the memory, unless that was taken back already. Under its lock. */
-static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
+/*
+ * Gives the device access to the memory, unless the memory was revoked while the region was
+ * made. Under umem_lock().
+ */
+static int reg_mr_open(struct ib_umem *umem, struct ib_mr *mr)
 {
 	if (umem->revoked)
 		return -ECANCELED;
@@ -84,11 +87,11 @@ static int open_mr(struct ib_umem *umem, struct ib_mr *mr)
 }
 
 /*
- * Makes a region without the lock: making it allocates memory, and so may wait
- * for the owner that wants this very memory back. No other thread can reach the
+ * The driver's method runs without umem_lock(): it allocates memory, and reclaim may wait for
+ * the owner that wants this very memory back. That is safe, as no other thread can reach the
  * region until it is opened.
  */
-static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
+static struct ib_mr *reg_mr_of_umem(struct ib_pd *pd, struct ib_umem *umem,
 				    u64 virt_addr, int access, unsigned long site)
 {
 	struct ib_mr *mr;
@@ -98,9 +101,9 @@ static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
 		       pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (IS_ERR(mr))
 		return mr;
-	fill_mr(mr, pd, umem->length, virt_addr, access, umem);
+	reg_mr_fill(mr, pd, umem->length, virt_addr, access, umem);
 	umem_lock(umem);
-	ret = open_mr(umem, mr);
+	ret = reg_mr_open(umem, mr);
 	umem_unlock(umem);
 	if (!ret)
 		return mr;
@@ -109,12 +112,12 @@ static struct ib_mr *give_to_device(struct ib_pd *pd, struct ib_umem *umem,
 }
 
 /*
- * A dma-buf may move at any moment, except under its lock. Allocations may wait for memory
- * under that lock.
+ * A dma-buf may move at any moment unless its reservation lock is held, so the driver's method
+ * runs under umem_lock(), which is that lock. Allocating memory under it is allowed.
  */
-static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
-					   struct ib_umem *umem, u64 virt_addr,
-					   int access, unsigned long site)
+static struct ib_mr *reg_mr_of_dmabuf(struct ib_pd *pd,
+				      struct ib_umem *umem, u64 virt_addr,
+				      int access, unsigned long site)
 {
 	struct ib_mr *mr;
 	int ret;
@@ -125,26 +128,26 @@ static struct ib_mr *give_dmabuf_to_device(struct ib_pd *pd,
 		   IB_OUTPUT(pd->device, "reg_umem_mr", site,
 			     pd->device->ops.reg_umem_mr(pd, umem, virt_addr, access));
 	if (!IS_ERR(mr)) {
-		fill_mr(mr, pd, umem->length, virt_addr, access, umem);
-		open_mr(umem, mr);
+		reg_mr_fill(mr, pd, umem->length, virt_addr, access, umem);
+		reg_mr_open(umem, mr);
 	}
 	umem_unlock(umem);
 	return mr;
 }
 
-static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
-			     enum ib_mem_path path, u64 virt_addr, int access,
-			     unsigned long site)
+static struct ib_mr *reg_mr_by_core(struct ib_pd *pd, const struct ib_mem *mem,
+				    enum ib_mem_path path, u64 virt_addr, int access,
+				    unsigned long site)
 {
 	struct ib_umem *umem;
 	struct ib_mr *mr;
 
-	umem = get_memory[path](pd->device, mem, access);
+	umem = umem_get_by_path[path](pd->device, mem, access);
 	if (IS_ERR(umem))
 		return ERR_CAST(umem);
 	mr = umem->is_dmabuf ?
-	     give_dmabuf_to_device(pd, umem, virt_addr, access, site) :
-	     give_to_device(pd, umem, virt_addr, access, site);
+	     reg_mr_of_dmabuf(pd, umem, virt_addr, access, site) :
+	     reg_mr_of_umem(pd, umem, virt_addr, access, site);
 	if (IS_ERR(mr)) {
 		ib_umem_release(umem);
 		return mr;
@@ -153,10 +156,10 @@ static struct ib_mr *make_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	return mr;
 }
 
-/* For a driver that gets the memory itself. */
-static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
-				     enum ib_mem_path path, u64 virt_addr,
-				     int access, unsigned long site)
+/* For a driver without the reg_umem_mr method, which gets the memory itself. */
+static struct ib_mr *reg_mr_by_driver(struct ib_pd *pd, const struct ib_mem *mem,
+				      enum ib_mem_path path, u64 virt_addr,
+				      int access, unsigned long site)
 {
 	const struct ib_device_ops *ops = &pd->device->ops;
 	const char *method;
@@ -175,13 +178,13 @@ static struct ib_mr *make_drivers_mr(struct ib_pd *pd, const struct ib_mem *mem,
 	}
 	mr = IB_OUTPUT(pd->device, method, site, mr);
 	if (!IS_ERR(mr)) {
-		fill_mr(mr, pd, mem->length, virt_addr, access, NULL);
+		reg_mr_fill(mr, pd, mem->length, virt_addr, access, NULL);
 		ib_mr_need_key(pd->device, mr, method, site);
 	}
 	return mr;
 }
 
-static bool is_to_be_tried(const struct ib_mem *mem, enum ib_mem_path path)
+static bool mem_path_applies(const struct ib_mem *mem, enum ib_mem_path path)
 {
 	if (mem->path != IB_MEM_ANY)
 		return mem->path == path;
@@ -196,13 +199,13 @@ static bool is_to_be_tried(const struct ib_mem *mem, enum ib_mem_path path)
 }
 
 /* Why there is no region, if some or all of the memory is peer-to-peer memory. */
-static int p2p_error(const struct ib_mem *mem)
+static int mem_p2p_error(const struct ib_mem *mem)
 {
 	int error = mem->error[IB_MEM_P2P];
 
 	/*
-	 * -ECANCELED: not there any more. -ENODEV: none, or its beginning is of another
-	 * kind.
+	 * -ECANCELED: the provider was removed. -ENODEV: the first page is not peer-to-peer
+	 * memory.
 	 */
 	if (error == -ECANCELED)
 		return -EFAULT;
@@ -216,11 +219,11 @@ static int mem_error(const struct ib_mem *mem)
 {
 	int peer = mem->error[IB_MEM_PEER];
 
-	/* No driver has it (any more): the same as any bad address. */
+	/* No driver has the memory, or not any more: the same as any bad address. */
 	if (peer == -ENODEV || peer == -ECANCELED)
 		peer = -EFAULT;
 	if (mem->path == IB_MEM_P2P || mem->error[IB_MEM_P2P])
-		return p2p_error(mem);
+		return mem_p2p_error(mem);
 	if (mem->path != IB_MEM_ANY)
 		return mem->path == IB_MEM_PEER ? peer : mem->error[mem->path];
 	switch (mem->error[IB_MEM_PEER]) {
@@ -233,8 +236,8 @@ static int mem_error(const struct ib_mem *mem)
 	}
 }
 
-static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
-			       u64 virt_addr, int access, unsigned long site)
+static struct ib_mr *reg_mr_try_paths(struct ib_pd *pd, struct ib_mem *mem,
+				      u64 virt_addr, int access, unsigned long site)
 {
 	static const enum ib_mem_path order[] = {
 		IB_MEM_DMABUF, IB_MEM_HOST, IB_MEM_P2P, IB_MEM_PEER,
@@ -246,11 +249,11 @@ static struct ib_mr *try_paths(struct ib_pd *pd, struct ib_mem *mem,
 
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
 		path = order[i];
-		if (!is_to_be_tried(mem, path))
+		if (!mem_path_applies(mem, path))
 			continue;
 		mr = by_core ?
-		     make_mr(pd, mem, path, virt_addr, access, site) :
-		     make_drivers_mr(pd, mem, path, virt_addr, access, site);
+		     reg_mr_by_core(pd, mem, path, virt_addr, access, site) :
+		     reg_mr_by_driver(pd, mem, path, virt_addr, access, site);
 		if (!IS_ERR(mr)) {
 			mem->found = path;
 			return mr;
@@ -287,11 +290,11 @@ static int mem_check(const struct ib_verb_call *call, struct ib_device *device,
 }
 
 /*
- * There is no region. A driver that gets the memory of a dma-buf itself has said what is wrong
- * with it.
+ * Logs why there is no region. A driver that gets the memory of a dma-buf itself calls
+ * ib_umem_dmabuf_get(), which has logged what is wrong with it.
  */
-static void explain(const struct ib_verb_call *call, const struct ib_mem *mem, u64 virt_addr,
-		    long error)
+static void reg_mr_log_einval(const struct ib_verb_call *call, const struct ib_mem *mem,
+			      u64 virt_addr, long error)
 {
 	if (call->dev->ops.reg_umem_mr)
 		umem_dmabuf_explain(call, mem);
@@ -321,15 +324,15 @@ static struct ib_mr *reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr
 	if (ret)
 		return ERR_PTR(ret);
 	mr = IB_IN_FRAME(pd->device, NULL, "reg_mr", IB_FRAME_METHOD, site,
-			 try_paths(pd, mem, virt_addr, access_flags, site));
+			 reg_mr_try_paths(pd, mem, virt_addr, access_flags, site));
 	if (IS_ERR(mr))
-		explain(&call, mem, virt_addr, PTR_ERR(mr));
+		reg_mr_log_einval(&call, mem, virt_addr, PTR_ERR(mr));
 	trace_ib_reg_mem(pd->device, mem, PTR_ERR_OR_ZERO(mr));
 	return mr;
 }
 
-static struct ib_mr *reg_listed(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
-				int access_flags, unsigned long site)
+static struct ib_mr *reg_mem_listed(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
+				    int access_flags, unsigned long site)
 {
 	struct ib_mr *mr = reg_mem(pd, mem, virt_addr, access_flags, site);
 
@@ -367,7 +370,7 @@ static struct ib_mr *reg_listed(struct ib_pd *pd, struct ib_mem *mem, u64 virt_a
 struct ib_mr *ib_reg_mem(struct ib_pd *pd, struct ib_mem *mem, u64 virt_addr,
 			 int access_flags)
 {
-	return reg_listed(pd, mem, virt_addr, access_flags, _RET_IP_);
+	return reg_mem_listed(pd, mem, virt_addr, access_flags, _RET_IP_);
 }
 EXPORT_SYMBOL_GPL(ib_reg_mem);
 
@@ -390,7 +393,7 @@ struct ib_mr *ib_reg_user_mr(struct ib_pd *pd, u64 start, u64 length,
 {
 	struct ib_mem mem = { .start = start, .length = length };
 
-	return reg_listed(pd, &mem, virt_addr, access_flags, _RET_IP_);
+	return reg_mem_listed(pd, &mem, virt_addr, access_flags, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_reg_user_mr);
 
