@@ -116,7 +116,7 @@ static struct presence *find_presence(struct ib_device *dev,
 	return NULL;
 }
 
-static struct presence *first_of_client(struct ib_client *client)
+static struct presence *first_presence(struct ib_client *client)
 {
 	struct presence *p;
 
@@ -127,8 +127,11 @@ static struct presence *first_of_client(struct ib_client *client)
 	return NULL;
 }
 
-/* From the end: a client usually comes last to a device, but see the rules for adding above. */
-static void join_device(struct presence *p)
+/*
+ * Keeps the device's list in the order of client registration. The search starts at the end,
+ * because a new client usually goes there; for exceptions see the rules for adding above.
+ */
+static void presence_link(struct presence *p)
 {
 	struct presence *before;
 
@@ -178,7 +181,7 @@ static struct lockdep_map client_method_map =
 	STATIC_LOCKDEP_MAP_INIT("kverbs_client_method", &client_method_map);
 #endif
 
-static bool in_method(void)
+static bool in_any_callback(void)
 {
 	struct presence *p;
 
@@ -197,7 +200,7 @@ void ib_clients_might_be_called(void)
 	if (!IS_ENABLED(CONFIG_LOCKDEP))
 		return;
 	mutex_lock(&ib_registry_lock);
-	nested = in_method();
+	nested = in_any_callback();
 	mutex_unlock(&ib_registry_lock);
 	if (nested)
 		return;
@@ -226,7 +229,7 @@ static void end_callback(struct presence *p)
 }
 
 /* The presence stays while this thread has the lock or is in the callback. */
-static void call_rename(struct presence *p)
+static void call_due_renames(struct presence *p)
 {
 	struct ib_client *client = p->client;
 	struct ib_device *dev = p->device;
@@ -241,24 +244,24 @@ static void call_rename(struct presence *p)
 	}
 }
 
-/* An address in the client's module. */
-static unsigned long client_code(const struct ib_client *client)
+/* An address in the client's module, by which the contract checker knows it. */
+static unsigned long client_text(const struct ib_client *client)
 {
 	return (unsigned long)(client->add ?: (void *)client->remove);
 }
 
 /*
- * The client will not use the device any more. Another client of the same module may, and
- * may have made the objects that are left; then nothing is checked.
+ * Has the contract checker look for what the client has left on the device; but not if another
+ * client of the same module is still present there, as the objects may be that one's.
  */
 static void check_departed(struct presence *p, const char *how, bool declined)
 {
-	unsigned long code = client_code(p->client);
+	unsigned long code = client_text(p->client);
 	struct presence *other;
 
 	lockdep_assert_held(&ib_registry_lock);
 	list_for_each_entry(other, &ib_priv(p->device)->presences, on_device)
-		if (other != p && ib_same_module(code, client_code(other->client)))
+		if (other != p && ib_same_module(code, client_text(other->client)))
 			return;
 	ib_contract_client_left(p->device, code, how, declined, p->until);
 }
@@ -286,8 +289,8 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	p->device = dev;
 	p->client = client;
 	list_add_tail(&p->list, &presences);
-	join_device(p);
-	ib_contract_client_back(dev, client_code(client));
+	presence_link(p);
+	ib_contract_client_back(dev, client_text(client));
 
 	begin_callback(p, CLIENT_ADDING);
 	if (client->add)
@@ -299,12 +302,12 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 		check_departed(p, "add() failed", ret == -EOPNOTSUPP);
 		free_presence(p);
 	} else {
-		call_rename(p);
+		call_due_renames(p);
 	}
 	return 0;
 }
 
-/* What runs in each state. */
+/* The callback that runs in each state, for the log. */
 static const char * const callback_names[] = {
 	[CLIENT_ADDING]		= "add()",
 	[CLIENT_PRESENT]	= "callback",
@@ -312,7 +315,7 @@ static const char * const callback_names[] = {
 	[CLIENT_REMOVING]	= "remove()",
 };
 
-/* Another thread is busy with the presence. */
+/* Waits while another thread is in the presence's callback, and logs if that takes long. */
 static void wait_for_callback(struct presence *p)
 {
 	unsigned long patience = ib_wait_warn_timeout(), waited;
@@ -398,7 +401,7 @@ static void remove_client(struct ib_client *client)
 {
 	struct presence *p;
 
-	while ((p = first_of_client(client)))
+	while ((p = first_presence(client)))
 		remove_presence(p);
 }
 
@@ -447,29 +450,29 @@ void ib_clients_renamed(struct ib_device *dev)
 		p = find_presence(dev, client);
 		/* The others are told when their current callback returns. */
 		if (p && p->state == CLIENT_PRESENT)
-			call_rename(p);
+			call_due_renames(p);
 	}
 }
 
-static bool has_netdevs(const struct ib_client *client, const char *name)
+static bool client_has_netdevs(const struct ib_client *client, const char *name)
 {
 	return client->get_net_dev_by_params;
 }
 
-static bool is_named(const struct ib_client *client, const char *name)
+static bool client_has_name(const struct ib_client *client, const char *name)
 {
 	return !strcmp(client->name, name);
 }
 
 /*
- * The next client of the device, from number @id on, that is @wanted, and that no callback is in;
- * or NULL. While another thread is inside one of its callbacks, it is waited for. @name is passed
- * to @wanted.
+ * Returns the first client of the device, from number @id on, for which @wanted is true and
+ * none of whose callbacks is running; or NULL. Waits while another thread is in one of them.
+ * @name is passed to @wanted.
  */
-static struct presence *next_to_call(struct ib_device *dev, u32 id,
-				     bool (*wanted)(const struct ib_client *client,
-						    const char *name),
-				     const char *name)
+static struct presence *next_callable(struct ib_device *dev, u32 id,
+				      bool (*wanted)(const struct ib_client *client,
+						     const char *name),
+				      const char *name)
 {
 	struct presence *p;
 
@@ -478,7 +481,7 @@ again:
 	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
 		if (p->client->client_id < id || !wanted(p->client, name))
 			continue;
-		/* Its removal comes first, however many requests there are. */
+		/* A thread waits to remove it: requests, however many, must not delay that. */
 		if (p->waited)
 			continue;
 		if (p->state == CLIENT_PRESENT)
@@ -518,7 +521,7 @@ struct net_device *ib_get_net_dev_by_params(struct ib_device *dev, u32 port, u16
 	if (!rdma_protocol_ib(dev, port))
 		return NULL;
 	mutex_lock(&ib_registry_lock);
-	while (!ndev && (p = next_to_call(dev, id, has_netdevs, NULL))) {
+	while (!ndev && (p = next_callable(dev, id, client_has_netdevs, NULL))) {
 		client = p->client;
 		id = client->client_id + 1;
 		begin_callback(p, CLIENT_CALLING);
@@ -527,8 +530,8 @@ struct net_device *ib_get_net_dev_by_params(struct ib_device *dev, u32 port, u16
 			     ndev = client->get_net_dev_by_params(dev, port, pkey, gid, addr,
 								  ib_get_client_data(dev, client)));
 		end_callback(p);
-		/* A rename that came meanwhile has left it to this thread. */
-		call_rename(p);
+		/* ib_clients_renamed() leaves a busy presence to the thread that is in it. */
+		call_due_renames(p);
 	}
 	mutex_unlock(&ib_registry_lock);
 	return ndev;
@@ -542,7 +545,7 @@ static struct ib_client *find_client(const char *name)
 
 	lockdep_assert_held(&ib_registry_lock);
 	xa_for_each(&clients, id, client)
-		if (is_named(client, name))
+		if (client_has_name(client, name))
 			return client;
 	return NULL;
 }
@@ -578,13 +581,13 @@ int ib_call_client(struct ib_device *dev, const char *name,
 			ret = call(client, NULL, NULL, arg);
 		goto unlock;
 	}
-	p = next_to_call(dev, 0, is_named, name);
+	p = next_callable(dev, 0, client_has_name, name);
 	if (p) {
 		begin_callback(p, CLIENT_CALLING);
 		ret = call(p->client, dev, ib_get_client_data(dev, p->client), arg);
 		end_callback(p);
-		/* A rename that came meanwhile has left it to this thread. */
-		call_rename(p);
+		/* As in ib_get_net_dev_by_params(). */
+		call_due_renames(p);
 	}
 unlock:
 	mutex_unlock(&ib_registry_lock);
@@ -628,11 +631,11 @@ static int add_to_devices(struct ib_client *client)
 	return 0;
 }
 
-static void forget_client(struct ib_client *client)
+static void client_free_id(struct ib_client *client)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	xa_erase(&clients, client->client_id);
-	/* Numbers at the end are reused; this keeps the order right. */
+	/* Reusing numbers at the end only keeps them in the order of registration. */
 	while (next_client_id && !xa_load(&clients, next_client_id - 1))
 		next_client_id--;
 }
@@ -684,7 +687,7 @@ int ib_register_client(struct ib_client *client)
 	if (ret) {
 		xa_clear_mark(&clients, client->client_id, CLIENT_REGISTERED);
 		remove_client(client);
-		forget_client(client);
+		client_free_id(client);
 	}
 out:
 	mutex_unlock(&ib_registry_lock);
@@ -740,10 +743,10 @@ void ib_unregister_client(struct ib_client *client)
 		goto out;
 	xa_clear_mark(&clients, client->client_id, CLIENT_REGISTERED);
 	remove_client(client);
-	forget_client(client);
+	client_free_id(client);
 out:
 	mutex_unlock(&ib_registry_lock);
-	/* Others may still be in functions of the client that it does not know to have begun. */
+	/* Wait for those who call functions of the client that are not among its methods. */
 	blocking_notifier_call_chain(&removed_notifiers, 0, client);
 }
 EXPORT_SYMBOL(ib_unregister_client);
@@ -763,7 +766,7 @@ void ib_set_client_data(struct ib_device *device, struct ib_client *client,
 
 	if (WARN_ON(IS_ERR(data)))
 		data = NULL;
-	/* The slot exists since before add(), hence nothing is allocated. */
+	/* add_presence() has made the slot, so nothing is allocated. */
 	old = xa_store(&device->client_data, client->client_id, data,
 		       GFP_ATOMIC);
 	WARN_ONCE(xa_is_err(old), "%s: cannot set data of client %s: not added to this device\n",

@@ -58,20 +58,20 @@ static struct ib_device *ib_device_of(struct ib_device_priv *priv)
 	return (struct ib_device *)(priv + 1);
 }
 
-static u32 hash_of_name(const char *name)
+static u32 name_hash(const char *name)
 {
 	return full_name_hash(NULL, name, strlen(name));
 }
 
-/* The device is in the table of devices, and not, or not any more, in the table of names. */
-static void set_name(struct ib_device *dev, const char *name)
+/* Adds a device that is in ib_devices, but not in the hash of names, to that hash. */
+static void enter_name(struct ib_device *dev, const char *name)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	strscpy(dev->name, name, sizeof(dev->name));
-	hash_add(device_names, &ib_priv(dev)->by_name, hash_of_name(name));
+	hash_add(device_names, &ib_priv(dev)->by_name, name_hash(name));
 }
 
-static void leave_table(struct ib_device *dev)
+static void device_table_del(struct ib_device *dev)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	hash_del(&ib_priv(dev)->by_name);
@@ -190,7 +190,7 @@ void ib_dealloc_device(struct ib_device *device)
 	ib_contract_forget(device);
 	ib_dev_move(device, IB_DEV_RELEASED);
 	if (xa_load(&ib_devices, device->index) == device)
-		leave_table(device);
+		device_table_del(device);
 	mutex_unlock(&ib_registry_lock);
 
 	/* No reference is held on the parent: messages must not name it any more. */
@@ -279,14 +279,14 @@ static struct ib_device *find_by_name(const char *name)
 	struct ib_device_priv *priv;
 
 	lockdep_assert_held(&ib_registry_lock);
-	hash_for_each_possible(device_names, priv, by_name, hash_of_name(name))
+	hash_for_each_possible(device_names, priv, by_name, name_hash(name))
 		if (!strcmp(ib_device_of(priv)->name, name))
 			return ib_device_of(priv);
 	return NULL;
 }
 
 /* Fill in the smallest number that makes a free name. */
-static int make_name(char *name, const char *pattern)
+static int number_name(char *name, const char *pattern)
 {
 	const char *percent = strchr(pattern, '%');
 	unsigned int nr;
@@ -321,14 +321,14 @@ static int choose_name(char *name, const char *pattern)
 	if (!is_valid_name(pattern))
 		return -EINVAL;
 	if (strchr(pattern, '%'))
-		return make_name(name, pattern);
+		return number_name(name, pattern);
 	if (strscpy(name, pattern, IB_DEVICE_NAME_MAX) < 0)
 		return -EINVAL;
 	return find_by_name(name) ? -ENFILE : 0;
 }
 
-static int enter_table(struct ib_device *dev, const char *pattern,
-		       const void *caller)
+static int device_table_add(struct ib_device *dev, const char *pattern,
+			    const void *caller)
 {
 	char name[IB_DEVICE_NAME_MAX];
 	int ret;
@@ -349,7 +349,7 @@ static int enter_table(struct ib_device *dev, const char *pattern,
 			      &next_index, GFP_KERNEL);
 	if (ret < 0)
 		return ret;
-	set_name(dev, name);
+	enter_name(dev, name);
 	return 0;
 }
 
@@ -360,7 +360,7 @@ static int begin_setup(struct ib_device *dev, const char *pattern,
 
 	mutex_lock(&ib_registry_lock);
 	if (ib_priv(dev)->state == IB_DEV_ALLOCATED)
-		ret = enter_table(dev, pattern, caller);
+		ret = device_table_add(dev, pattern, caller);
 	else
 		pr_warn("cannot register %s of %pS: already registered\n",
 			dev_name(&dev->dev), caller);
@@ -384,7 +384,7 @@ static int query_attrs(struct ib_device *dev, unsigned long site)
 	return ret;
 }
 
-/* First what changes the tables. */
+/* GID updates and events change the tables: stop both before the tables are emptied. */
 static void stop_ports(struct ib_device *dev)
 {
 	ib_roce_stop(dev);
@@ -436,7 +436,7 @@ static void unprepare_device(struct ib_device *dev)
 }
 
 /* The device is DISABLING and this thread owns it. */
-static void take_down(struct ib_device *dev)
+static void disable_device(struct ib_device *dev)
 {
 	mutex_lock(&ib_registry_lock);
 	ib_clients_remove(dev);
@@ -557,7 +557,7 @@ int ib_register_device(struct ib_device *device, const char *name,
 	ret = enable_device(device);
 	if (ret) {
 		ib_device_put(device);
-		take_down(device);
+		disable_device(device);
 		end_disable(device);
 		return ret;
 	}
@@ -569,7 +569,7 @@ err_unprepare:
 	unprepare_device(device);
 err_abandon:
 	mutex_lock(&ib_registry_lock);
-	leave_table(device);
+	device_table_del(device);
 	device->name[0] = '\0';
 	/* A device that was added to sysfs cannot be added again. */
 	ib_dev_move(device, was_added ? IB_DEV_UNREGISTERED : IB_DEV_ALLOCATED);
@@ -618,7 +618,7 @@ static void unregister_device(struct ib_device *dev)
 	mutex_unlock(&ib_registry_lock);
 	if (!mine)
 		return;
-	take_down(dev);
+	disable_device(dev);
 	if (dev->ops.dealloc_driver)
 		ib_dealloc_device(dev);
 	else
@@ -750,7 +750,7 @@ void ib_device_put(struct ib_device *device)
 }
 EXPORT_SYMBOL(ib_device_put);
 
-static bool is_marked(const struct ib_device *dev)
+static bool is_visible(const struct ib_device *dev)
 {
 	return xa_get_mark(&ib_devices, dev->index, IB_DEVICE_REGISTERED);
 }
@@ -767,7 +767,7 @@ IB_EXPORT_INTERNAL(ib_device_get_name);
 /* Whether its clients have been told, or are about to be told, that it is unregistered. */
 bool ib_device_is_going(const struct ib_device *dev)
 {
-	return !is_marked(dev);
+	return !is_visible(dev);
 }
 IB_EXPORT_INTERNAL(ib_device_is_going);
 
@@ -793,7 +793,7 @@ struct ib_device *ib_device_get_by_name(const char *name,
 
 	mutex_lock(&ib_registry_lock);
 	dev = find_by_name(name);
-	if (dev && (!is_marked(dev) || !is_of_driver(dev, driver_id) ||
+	if (dev && (!is_visible(dev) || !is_of_driver(dev, driver_id) ||
 		    !ib_device_try_get(dev)))
 		dev = NULL;
 	mutex_unlock(&ib_registry_lock);
@@ -803,8 +803,8 @@ struct ib_device *ib_device_get_by_name(const char *name,
 }
 EXPORT_SYMBOL(ib_device_get_by_name);
 
-static bool has_netdev(const struct ib_device *dev,
-		       const struct net_device *ndev)
+static bool device_has_netdev(const struct ib_device *dev,
+			      const struct net_device *ndev)
 {
 	u32 port;
 
@@ -830,7 +830,7 @@ struct ib_device *ib_device_get_by_netdev(struct net_device *ndev,
 
 	rcu_read_lock();
 	xa_for_each_marked(&ib_devices, index, dev, IB_DEVICE_REGISTERED) {
-		if (!is_of_driver(dev, driver_id) || !has_netdev(dev, ndev) ||
+		if (!is_of_driver(dev, driver_id) || !device_has_netdev(dev, ndev) ||
 		    !ib_device_try_get(dev))
 			continue;
 		found = dev;
@@ -882,7 +882,7 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	if (ret)
 		goto out;
 	hash_del(&ib_priv(ibdev)->by_name);
-	set_name(ibdev, new_name);
+	enter_name(ibdev, new_name);
 	ib_debugfs_rename(ibdev);
 	ib_clients_renamed(ibdev);
 out:

@@ -11,9 +11,9 @@
  * its answer to queries. Calling the handlers takes no lock; kverbs_ca's, which passes events
  * to processes, is one of them.
  *
- * If there is no memory to read a port again, the event is put off, and so are later events
+ * If there is no memory to read a port again, the event is deferred, and so are later events
  * of the port, to keep their order. After some tries they are delivered nevertheless. Only
- * the work item touches the events that are put off.
+ * the work item touches the deferred events.
  *
  * No event is lost for lack of memory. If a copy cannot be allocated, a reserve takes its
  * place in the queue; there is one for each type and port. If the reserve is in the queue
@@ -53,7 +53,7 @@
 #include "device.h"
 #include "port/port.h"
 
-/* After a lack of memory: the delay between tries, and their number; two seconds in all. */
+/* When refreshing a port fails with -ENOMEM, it is tried again for two seconds in all. */
 #define RETRY_DELAY	(HZ / 4)
 #define RETRIES		8
 
@@ -80,16 +80,17 @@ void ib_register_event_handler(struct ib_event_handler *event_handler)
 }
 EXPORT_SYMBOL(ib_register_event_handler);
 
-static bool has_returned(const struct ib_device_priv *priv, const struct ib_event_handler *handler)
+static bool event_handler_returned(const struct ib_device_priv *priv,
+				   const struct ib_event_handler *handler)
 {
-	/* acquire: pairs with the release in next_handler(); all that it did is done */
+	/* acquire: pairs with the release in event_next_handler(); all that it did is done */
 	return smp_load_acquire(&priv->running) != handler;
 }
 
 /* Waits until the work item has left a handler that is off the list. */
-static void wait_for_handler(struct ib_device_priv *priv, struct ib_event_handler *handler)
+static void event_wait_handler(struct ib_device_priv *priv, struct ib_event_handler *handler)
 {
-	while (!wait_event_timeout(priv->handler_returned, has_returned(priv, handler),
+	while (!wait_event_timeout(priv->handler_returned, event_handler_returned(priv, handler),
 				   ib_wait_warn_timeout()))
 		ibdev_warn(handler->device,
 			   "unregistering an event handler: waiting for %ps to return\n",
@@ -119,7 +120,7 @@ void ib_unregister_event_handler(struct ib_event_handler *event_handler)
 	/* An event handler would wait for itself, and the device's removal for it. */
 	if (!ib_called_atomic(event_handler->device, "unregisters an event handler",
 			      __builtin_return_address(0)))
-		wait_for_handler(priv, event_handler);
+		event_wait_handler(priv, event_handler);
 }
 EXPORT_SYMBOL(ib_unregister_event_handler);
 
@@ -141,14 +142,20 @@ static void event_handlers_for_each(struct ib_device *dev, u64 until,
 	spin_unlock_irq(&priv->handlers_lock);
 }
 
-/* The checker knows them by their functions, which must not be called once they are gone. */
+/*
+ * For the contract checker, which knows a handler by the address of its function: that must
+ * not be called once the module that it is in has been unloaded.
+ */
 struct ib_ref_source ib_event_handler_source = {
 	.kind = "event handler",
 	.for_each = event_handlers_for_each,
 };
 
-/* The one behind the work item's place in the list, which moves on; NULL at the end. */
-static struct ib_event_handler *next_handler(struct ib_device_priv *priv)
+/*
+ * Returns the handler behind the work item's place in the list, and moves the place past it;
+ * NULL at the end of the list.
+ */
+static struct ib_event_handler *event_next_handler(struct ib_device_priv *priv)
 {
 	struct list_head *place = &priv->handlers_place;
 	struct ib_event_handler *handler = NULL;
@@ -160,7 +167,7 @@ static struct ib_event_handler *next_handler(struct ib_device_priv *priv)
 		handler = list_entry(place->next, struct ib_event_handler, list);
 		list_move(place, &handler->list);
 	}
-	/* release: pairs with the acquire in has_returned() */
+	/* release: pairs with the acquire in event_handler_returned() */
 	smp_store_release(&priv->running, handler);
 	spin_unlock_irq(&priv->handlers_lock);
 	wake_up(&priv->handler_returned);
@@ -176,7 +183,7 @@ static void event_deliver(struct ib_device_priv *priv, struct ib_event *event)
 	spin_lock_irq(&priv->handlers_lock);
 	list_add(&priv->handlers_place, &priv->handlers);
 	spin_unlock_irq(&priv->handlers_lock);
-	while ((handler = next_handler(priv)))
+	while ((handler = event_next_handler(priv)))
 		IB_CALL_BACK(event->device, NULL, "event handler", IB_FRAME_CALLBACK,
 			     handler->handler, handler->handler(handler, event));
 	ib_event_call_end(&self);
@@ -208,12 +215,12 @@ static bool event_is_valid(const struct ib_event *event)
 	return event->event == IB_EVENT_DEVICE_FATAL;
 }
 
-static struct ib_device *device_of(struct ib_device_priv *priv)
+static struct ib_device *priv_to_dev(struct ib_device_priv *priv)
 {
 	return (struct ib_device *)(priv + 1);
 }
 
-/* Returns false if there was no memory to read all of it. */
+/* Returns false on -ENOMEM; other errors are logged, and the old contents stay. */
 static bool refresh_port(struct ib_device *dev, u32 port, bool notify)
 {
 	struct ib_event event = {
@@ -228,7 +235,7 @@ static bool refresh_port(struct ib_device *dev, u32 port, bool notify)
 	if (ret && ret != -ENOMEM)
 		ibdev_warn(dev, "port %u: cannot refresh caches, GIDs and P_Keys may be stale (%d)\n",
 			   port, ret);
-	/* Users that copy the caches copy them here, before any handler is called. */
+	/* Before any handler is called, let those who keep a copy of the caches refresh it. */
 	ib_ports_changed(dev);
 	if (gids_changed && notify)
 		event_deliver(ib_priv(dev), &event);
@@ -295,23 +302,26 @@ static void event_finish(struct ib_device_priv *priv,
 		event_add_reserve(priv, event);
 }
 
-/* Not after ib_events_stop() has begun; it flushes twice because of this. */
-static void event_retry(struct ib_device_priv *priv)
+/*
+ * A retry may be queued just when ib_events_stop() has cleared events_on: that is why it
+ * flushes the work again after it has cancelled the retry.
+ */
+static void event_schedule_retry(struct ib_device_priv *priv)
 {
 	if (READ_ONCE(priv->events_on))
-		queue_delayed_work(ib_core_wq, &priv->event_again, RETRY_DELAY);
+		queue_delayed_work(ib_core_wq, &priv->event_retry, RETRY_DELAY);
 }
 
-static void event_again(struct work_struct *work)
+static void event_retry_work(struct work_struct *work)
 {
 	struct ib_device_priv *priv =
-		container_of(to_delayed_work(work), struct ib_device_priv, event_again);
+		container_of(to_delayed_work(work), struct ib_device_priv, event_retry);
 
 	xchg(&priv->deferred_due, true);
 	queue_work(ib_core_wq, &priv->event_work);
 }
 
-/* Queue it behind the others; of events of one type keep only the last. */
+/* Appends the event to those deferred; of each type only the last is kept. */
 static void defer_event(struct ib_device_priv *priv, const struct ib_event *event)
 {
 	struct ib_port_priv *port = ib_port(event->device, event->element.port_num);
@@ -322,7 +332,7 @@ static void defer_event(struct ib_device_priv *priv, const struct ib_event *even
 			port->deferred[nr++] = port->deferred[i];
 	port->deferred[nr++] = event->event;
 	port->nr_deferred = nr;
-	event_retry(priv);
+	event_schedule_retry(priv);
 }
 
 /* Read the port before any handler is called, and keep the order of events. */
@@ -343,7 +353,7 @@ static void event_of_port(struct ib_device_priv *priv, struct ib_event *event)
 
 static void deliver_deferred(struct ib_device_priv *priv, u32 num)
 {
-	struct ib_event event = { .device = device_of(priv), .element.port_num = num };
+	struct ib_event event = { .device = priv_to_dev(priv), .element.port_num = num };
 	struct ib_port_priv *port = ib_port(event.device, num);
 	unsigned int i;
 
@@ -351,7 +361,7 @@ static void deliver_deferred(struct ib_device_priv *priv, u32 num)
 		return;
 	if (!refresh_port(event.device, num, true)) {
 		if (++port->tries < RETRIES) {
-			event_retry(priv);
+			event_schedule_retry(priv);
 			return;
 		}
 		ibdev_warn(event.device,
@@ -366,13 +376,15 @@ static void deliver_deferred(struct ib_device_priv *priv, u32 num)
 	port->tries = 0;
 }
 
-/* Returns false if there was no memory to read all of it. */
-static bool read_again(struct ib_device *dev)
+/*
+ * For a change without an event. The GID of an iWARP port names its network device, which may
+ * be what has changed, so these ports are read again. Returns false on -ENOMEM.
+ */
+static bool refresh_silent_change(struct ib_device *dev)
 {
 	bool done = true;
 	u32 port;
 
-	/* The GID of such a port names its network device. */
 	rdma_for_each_port(dev, port)
 		if (rdma_protocol_iwarp(dev, port) && !refresh_port(dev, port, true))
 			done = false;
@@ -390,12 +402,12 @@ static void event_work(struct work_struct *work)
 	u32 port;
 
 	/* Full barrier: what was changed before the flag was set is read after this. */
-	if (xchg(&priv->refresh_due, false) && !read_again(device_of(priv))) {
+	if (xchg(&priv->refresh_due, false) && !refresh_silent_change(priv_to_dev(priv))) {
 		xchg(&priv->refresh_due, true);
-		event_retry(priv);
+		event_schedule_retry(priv);
 	}
 	if (xchg(&priv->deferred_due, false))
-		rdma_for_each_port(device_of(priv), port)
+		rdma_for_each_port(priv_to_dev(priv), port)
 			deliver_deferred(priv, port);
 	/* Until it is empty: event_finish() may add to it. */
 	while ((list = llist_reverse_order(llist_del_all(&priv->events)))) {
@@ -519,7 +531,7 @@ void ib_events_init(struct ib_device *dev)
 	init_waitqueue_head(&priv->handler_returned);
 	init_llist_head(&priv->events);
 	INIT_WORK(&priv->event_work, event_work);
-	INIT_DELAYED_WORK(&priv->event_again, event_again);
+	INIT_DELAYED_WORK(&priv->event_retry, event_retry_work);
 	/* Hard: with PREEMPT_RT, a thread might still be on its way when the device is freed. */
 	priv->event_irq = IRQ_WORK_INIT_HARD(event_irq_work);
 }
@@ -551,7 +563,7 @@ void ib_events_stop(struct ib_device *dev)
 	synchronize_rcu_expedited();
 	/* The two queue each other, but not any more after this sequence. */
 	flush_work(&priv->event_work);
-	cancel_delayed_work_sync(&priv->event_again);
+	cancel_delayed_work_sync(&priv->event_retry);
 	flush_work(&priv->event_work);
 	/* After a failed registration, the device may be registered again. */
 	priv->deferred_due = false;

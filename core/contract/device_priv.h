@@ -121,7 +121,7 @@ struct ib_port_priv {
  * @fatal_reserve: for DEVICE_FATAL: used if there is no memory
  * @event_irq: queues @event_work, for events from NMI
  * @event_work: refreshes the caches, then calls the handlers
- * @event_again: makes @event_work look at events that were put off
+ * @event_retry: makes @event_work look at deferred events again
  * @deferred_due: @event_work must do so
  * @refresh_due: @event_work must call @port_notifiers
  * @events_on: events are accepted
@@ -161,7 +161,7 @@ struct ib_device_priv {
 	struct ib_queued_event fatal_reserve;
 	struct irq_work event_irq;
 	struct work_struct event_work;
-	struct delayed_work event_again;
+	struct delayed_work event_retry;
 	bool deferred_due;
 	bool refresh_due;
 	bool events_on;

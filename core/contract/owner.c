@@ -73,7 +73,7 @@ static DEFINE_SPINLOCK(modules_lock);
 static LIST_HEAD(modules);
 static LIST_HEAD(sources);
 
-/* What is listed in @source is looked at when a module leaves a device. */
+/* Has the checker look through @source when a module leaves a device. */
 void ib_contract_add_source(struct ib_ref_source *source)
 {
 	mutex_lock(&ib_registry_lock);
@@ -90,27 +90,27 @@ void ib_contract_del_source(struct ib_ref_source *source)
 }
 IB_EXPORT_INTERNAL(ib_contract_del_source);
 
-static bool is_within(unsigned long addr, const struct module *mod)
+static bool module_contains(unsigned long addr, const struct module *mod)
 {
 	/* The module's init section is freed without notice to us. */
 	return data_race(within_module(addr, mod));
 }
 
 /* Returns the entry of the module at @addr, or NULL if that was loaded earlier. Under RCU. */
-static struct loaded *loaded_at(unsigned long addr)
+static struct loaded *find_loaded(unsigned long addr)
 {
 	struct loaded *l;
 
 	list_for_each_entry_rcu(l, &modules, list)
-		if (is_within(addr, l->mod))
+		if (module_contains(addr, l->mod))
 			return l;
 	return NULL;
 }
 
 /* Returns the module at @addr that the checker watches, or NULL. Under RCU. */
-static struct module *module_at(unsigned long addr)
+static struct module *find_watched_module(unsigned long addr)
 {
-	struct loaded *l = loaded_at(addr);
+	struct loaded *l = find_loaded(addr);
 
 	return l && !READ_ONCE(l->ours) ? l->mod : NULL;
 }
@@ -121,10 +121,10 @@ bool ib_contract_is_ours(unsigned long addr)
 	struct loaded *l;
 	bool ours;
 
-	if (is_within(addr, THIS_MODULE))
+	if (module_contains(addr, THIS_MODULE))
 		return true;
 	rcu_read_lock();
-	l = loaded_at(addr);
+	l = find_loaded(addr);
 	ours = l && READ_ONCE(l->ours);
 	rcu_read_unlock();
 	return ours;
@@ -152,7 +152,7 @@ bool ib_contract_is_known(unsigned long addr)
 	bool known;
 
 	rcu_read_lock();
-	known = module_at(addr);
+	known = find_watched_module(addr);
 	rcu_read_unlock();
 	return known;
 }
@@ -175,8 +175,8 @@ bool ib_same_module(unsigned long a, unsigned long b)
 	bool same;
 
 	rcu_read_lock();
-	mod = module_at(a);
-	same = mod && is_within(b, mod);
+	mod = find_watched_module(a);
+	same = mod && module_contains(b, mod);
 	rcu_read_unlock();
 	return same;
 }
@@ -187,16 +187,16 @@ void ib_module_name(unsigned long addr, char *name, size_t size)
 	const struct module *mod;
 
 	rcu_read_lock();
-	mod = module_at(addr);
+	mod = find_watched_module(addr);
 	if (!mod && ib_contract_is_ours(addr))
 		mod = THIS_MODULE;
 	strscpy(name, mod ? mod->name : "?", size);
 	rcu_read_unlock();
 }
 
-static bool is_driver(const struct ib_device *dev, const struct module *mod)
+static bool is_driver_of(const struct ib_device *dev, const struct module *mod)
 {
-	return mod == dev->ops.owner || is_within(ib_contract_driver(dev), mod);
+	return mod == dev->ops.owner || module_contains(ib_contract_driver(dev), mod);
 }
 
 /* Call this after a change of the device's state or of its list of modules that left. */
@@ -211,12 +211,12 @@ void ib_contract_watch_state(struct ib_device *dev)
 }
 
 /* How the module at @site has left the device, or NULL. Under RCU. */
-static const char *how_departed(const struct ib_device *dev, unsigned long site)
+static const char *departed_how(const struct ib_device *dev, unsigned long site)
 {
 	struct departed *l;
 
 	list_for_each_entry_rcu(l, &ib_priv(dev)->departed_modules, list)
-		if (!READ_ONCE(l->back) && is_within(site, l->mod))
+		if (!READ_ONCE(l->back) && module_contains(site, l->mod))
 			return l->how;
 	return NULL;
 }
@@ -238,10 +238,10 @@ bool ib_contract_suspect(const struct ib_device *dev, const struct rdma_restrack
 		return false;
 	site = ib_contract_culprit(site);
 	rcu_read_lock();
-	mod = module_at(site);
-	own = !mod || is_driver(dev, mod);
+	mod = find_watched_module(site);
+	own = !mod || is_driver_of(dev, mod);
 	if (!own && !gone)
-		left = how_departed(dev, site);
+		left = departed_how(dev, site);
 	rcu_read_unlock();
 	if (own || !(gone || left))
 		return false;
@@ -274,7 +274,7 @@ void ib_contract_device_found(struct ib_device *dev, unsigned long addr)
 		return;
 	rcu_read_lock();
 	list_for_each_entry_rcu(l, &ib_priv(dev)->departed_modules, list)
-		if (is_within(addr, l->mod))
+		if (module_contains(addr, l->mod))
 			WRITE_ONCE(l->back, true);
 	rcu_read_unlock();
 }
@@ -288,7 +288,7 @@ void ib_contract_client_back(struct ib_device *dev, unsigned long addr)
 	if (list_empty(&ib_priv(dev)->departed_modules))
 		return;
 	rcu_read_lock();
-	mod = module_at(addr);
+	mod = find_watched_module(addr);
 	rcu_read_unlock();
 	if (mod)
 		forget_departed(dev, mod);
@@ -325,7 +325,7 @@ static void count_leftover(void *context, unsigned long *where)
 	struct leftovers *left = context;
 	unsigned int i;
 
-	if (!is_within(site, left->mod))
+	if (!module_contains(site, left->mod))
 		return;
 	for (i = 0; i < left->nr_sites; i++) {
 		if (left->sites[i].addr == site) {
@@ -420,7 +420,7 @@ static void remember_departed(struct ib_device *dev, const struct module *mod, c
 
 	forget_departed(dev, mod);
 	l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
-	/* No memory: the module is not watched. */
+	/* Without memory, calls of this module on the device are not checked. */
 	if (!l)
 		return;
 	l->mod = mod;
@@ -446,10 +446,10 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 
 	lockdep_assert_held(&ib_registry_lock);
 	rcu_read_lock();
-	mod = module_at(addr);
+	mod = find_watched_module(addr);
 	rcu_read_unlock();
 	/* The module cannot be unloaded meanwhile: its client is being removed. */
-	if (!mod || is_driver(dev, mod))
+	if (!mod || is_driver_of(dev, mod))
 		return;
 	if (ib_contract_on()) {
 		check_objects(dev, mod, how);
@@ -467,7 +467,7 @@ void ib_contract_client_left(struct ib_device *dev, unsigned long addr, const ch
 
 static void forget_site(void *context, unsigned long *site)
 {
-	if (is_within(READ_ONCE(*site), context))
+	if (module_contains(READ_ONCE(*site), context))
 		WRITE_ONCE(*site, 0);
 }
 
@@ -478,7 +478,7 @@ static void forget_ahs(struct ib_device *dev, struct module *mod)
 
 	spin_lock_irq(&priv->ahs_lock);
 	list_for_each_entry_safe(ah, next, &priv->ahs, on_device) {
-		if (!is_within(ah->site, mod))
+		if (!module_contains(ah->site, mod))
 			continue;
 		list_del(&ah->on_device);
 		/* Marks it as being in no list: see ib_contract_ah_destroyed(). */
@@ -491,7 +491,7 @@ static void forget_ahs(struct ib_device *dev, struct module *mod)
  * What the module has left behind must not be attributed to the next module that is
  * loaded at its addresses.
  */
-static void forget_places(struct ib_device *dev, struct module *mod)
+static void forget_call_sites(struct ib_device *dev, struct module *mod)
 {
 	struct rdma_restrack_entry *res;
 	struct ib_ref_source *source;
@@ -517,7 +517,7 @@ static void module_comes(struct module *mod)
 {
 	struct loaded *l = kmalloc(sizeof(*l), GFP_KERNEL | __GFP_NOWARN);
 
-	/* No memory: the module is not watched. */
+	/* Without memory, the module is not watched at all. */
 	if (!l)
 		return;
 	l->mod = mod;
@@ -536,7 +536,7 @@ static void module_unloading(struct module *mod)
 	mutex_lock(&ib_registry_lock);
 	xa_for_each(&ib_devices, index, dev) {
 		forget_departed(dev, mod);
-		forget_places(dev, mod);
+		forget_call_sites(dev, mod);
 	}
 	mutex_unlock(&ib_registry_lock);
 
