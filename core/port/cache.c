@@ -31,7 +31,10 @@ struct ib_port_snapshot {
 	u16 pkeys[];
 };
 
-/* A value that no port has as its GID: if it is unchanged, the driver has not set one. */
+/*
+ * Presets the GID to all ones, which no port has: if that is unchanged, the driver has returned
+ * success without a GID.
+ */
 static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gid,
 		    unsigned long site)
 {
@@ -57,7 +60,7 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	/* A RoCE port's table is made by roce_gid.c. */
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
-	/* rdma_cm takes it for granted there. */
+	/* rdma_cm relies on iWARP GIDs having a network device. */
 	if (rdma_protocol_iwarp(dev, port))
 		ndev = ib_device_get_netdev(dev, port);
 	for (i = 0; i < len && !ret; i++) {
@@ -77,9 +80,9 @@ static int query_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey,
 }
 
 /*
- * Any value may be in a table, so this asks twice with different initial values: if
- * both are unchanged, the driver has not set a P_Key. After an error, *@pkey is
- * unchanged.
+ * Detects a driver that returns success without setting the P_Key. Any value may be in a table,
+ * so this asks again with another initial value if the first came back unchanged. After an error,
+ * *@pkey is unchanged.
  */
 static int read_pkey(struct ib_device *dev, u32 port, u16 index, u16 *pkey, unsigned long site)
 {

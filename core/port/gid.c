@@ -76,7 +76,7 @@ struct ib_gid_table {
 	struct gid_entry __rcu *slots[];
 };
 
-static struct gid_entry *to_entry(const struct ib_gid_attr *attr)
+static struct gid_entry *to_gid_entry(const struct ib_gid_attr *attr)
 {
 	return container_of((struct ib_gid_attr *)attr, struct gid_entry, attr);
 }
@@ -87,7 +87,7 @@ static void put_table(struct ib_gid_table *table)
 		kvfree_rcu(table, rcu);
 }
 
-/* Returns true if this emptied a slot. */
+/* Returns true if this was the last reference, and the slot is free now. */
 static bool put_entry(struct gid_entry *entry)
 {
 	struct ib_gid_table *table = entry->table;
@@ -103,9 +103,9 @@ static bool put_entry(struct gid_entry *entry)
 	return found == entry;
 }
 
-/* Reads a live entry; under RCU. */
-static struct gid_entry *live_entry(struct ib_gid_table *table,
-				    unsigned int index)
+/* Returns the live entry of a slot, or NULL; for readers, under RCU. */
+static struct gid_entry *reader_entry(struct ib_gid_table *table,
+				      unsigned int index)
 {
 	struct gid_entry *entry = rcu_dereference(table->slots[index]);
 
@@ -118,7 +118,7 @@ static bool get_entry(struct gid_entry *entry)
 	return refcount_inc_not_zero(&entry->refs);
 }
 
-static void put_ndev(struct rcu_head *rcu)
+static void put_ndev_rcu(struct rcu_head *rcu)
 {
 	struct ndev_ref *ref = container_of(rcu, struct ndev_ref, rcu);
 
@@ -126,8 +126,11 @@ static void put_ndev(struct rcu_head *rcu)
 	kfree(ref);
 }
 
-/* Drivers note the network namespace of a GID: after a move, it is another GID for them. */
-static u64 netns_of(const struct net_device *ndev)
+/*
+ * Drivers record the network namespace of a GID, so an entry whose network device has moved to
+ * another namespace must be deleted and added again. Entries keep the cookie to notice that.
+ */
+static u64 netns_cookie(const struct net_device *ndev)
 {
 	u64 cookie = 0;
 
@@ -154,7 +157,7 @@ static struct gid_entry *new_entry(struct ib_device *dev, u32 port, int index,
 		dev_hold(want->ndev);
 		entry->ndev_ref->ndev = want->ndev;
 		RCU_INIT_POINTER(entry->attr.ndev, want->ndev);
-		entry->netns = netns_of(want->ndev);
+		entry->netns = netns_cookie(want->ndev);
 	}
 	entry->attr.device = dev;
 	entry->attr.port_num = port;
@@ -216,14 +219,14 @@ static void del_entry(struct ib_device *dev, u32 port,
 		dev->ops.del_gid(&entry->attr, &entry->context);
 	if (ref) {
 		RCU_INIT_POINTER(entry->attr.ndev, NULL);
-		call_rcu(&ref->rcu, put_ndev);
+		call_rcu(&ref->rcu, put_ndev_rcu);
 	}
 	put_entry(entry);
 }
 
-/* Returns the live entry of a slot, or NULL; for writers. */
-static struct gid_entry *own_entry(struct ib_gid_table *table,
-				   unsigned int index)
+/* Returns the live entry of a slot, or NULL; for writers, which hold the table's lock. */
+static struct gid_entry *writer_entry(struct ib_gid_table *table,
+				      unsigned int index)
 {
 	struct gid_entry *entry;
 
@@ -248,7 +251,7 @@ int ib_gid_table_create(struct ib_device *dev, u32 port)
 	if (table->keeps_slots)
 		table->nr_default = min_t(unsigned int, size,
 				hweight_long(ib_roce_gid_types(dev, port)));
-	/* Pairs with table_of(): the contract checker may look for references at any time. */
+	/* Pairs with port_gid_table(): the contract checker may look for references at any time. */
 	smp_store_release(&ib_port(dev, port)->gids, table);
 	return 0;
 }
@@ -264,7 +267,7 @@ void ib_gid_table_clear(struct ib_device *dev, u32 port)
 		return;
 	mutex_lock(&table->lock);
 	for (i = 0; i < table->size; i++) {
-		entry = own_entry(table, i);
+		entry = writer_entry(table, i);
 		if (entry)
 			del_entry(dev, port, table, entry);
 	}
@@ -284,11 +287,11 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 	put_table(table);
 }
 
-static bool is_same(const struct gid_entry *entry, const struct ib_gid_want *want)
+static bool entry_matches(const struct gid_entry *entry, const struct ib_gid_want *want)
 {
 	return !memcmp(&entry->attr.gid, &want->gid, sizeof(want->gid)) &&
 	       rcu_access_pointer(entry->attr.ndev) == want->ndev &&
-	       entry->netns == netns_of(want->ndev);
+	       entry->netns == netns_cookie(want->ndev);
 }
 
 /*
@@ -304,8 +307,8 @@ int ib_gid_table_set(struct ib_device *dev, u32 port, int index,
 	int ret = 0;
 
 	mutex_lock(&table->lock);
-	old = own_entry(table, index);
-	if (old ? is_same(old, &want) : rdma_is_zero_gid(gid))
+	old = writer_entry(table, index);
+	if (old ? entry_matches(old, &want) : rdma_is_zero_gid(gid))
 		goto out;
 	if (!rdma_is_zero_gid(gid)) {
 		entry = new_entry(dev, port, index, &want);
@@ -324,8 +327,8 @@ out:
 	return ret;
 }
 
-static bool is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
-		      struct ib_gid_want *want, unsigned int nr)
+static bool entry_is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
+			    struct ib_gid_want *want, unsigned int nr)
 {
 	bool is_default = entry->attr.index < table->nr_default;
 	unsigned int i;
@@ -335,7 +338,7 @@ static bool is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
 		    want[i].type != entry->attr.gid_type ||
 		    want[i].ndev != rcu_access_pointer(entry->attr.ndev) ||
 		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)) ||
-		    netns_of(want[i].ndev) != entry->netns)
+		    netns_cookie(want[i].ndev) != entry->netns)
 			continue;
 		want[i].present = true;
 		return true;
@@ -343,7 +346,7 @@ static bool is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
 	return false;
 }
 
-static int free_slot(struct ib_gid_table *table, bool is_default)
+static int find_free_slot(struct ib_gid_table *table, bool is_default)
 {
 	unsigned int i = is_default ? 0 : table->nr_default;
 	unsigned int end = is_default ? table->nr_default : table->size;
@@ -372,8 +375,8 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 	mutex_lock(&table->lock);
 	for (i = 0; i < table->size; i++) {
 		cond_resched();
-		entry = own_entry(table, i);
-		if (!entry || is_wanted(table, entry, want, nr))
+		entry = writer_entry(table, i);
+		if (!entry || entry_is_wanted(table, entry, want, nr))
 			continue;
 		del_entry(dev, port, table, entry);
 		*changed = true;
@@ -382,7 +385,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		if (want[i].present || full[want[i].is_default])
 			continue;
 		cond_resched();
-		ret = free_slot(table, want[i].is_default);
+		ret = find_free_slot(table, want[i].is_default);
 		full[want[i].is_default] = ret < 0;
 		if (ret >= 0)
 			ret = add_entry(dev, port, table, ret, &want[i]);
@@ -415,7 +418,7 @@ const char *ib_gid_type_str(enum ib_gid_type type)
 IB_EXPORT_INTERNAL(ib_gid_type_str);
 
 /* Returns the table of a port, or NULL if there is no such port or no table yet. */
-static struct ib_gid_table *table_of(struct ib_device *device, u32 port)
+static struct ib_gid_table *port_gid_table(struct ib_device *device, u32 port)
 {
 	struct ib_port_priv *p = ib_port_or_null(device, port);
 
@@ -450,7 +453,7 @@ EXPORT_SYMBOL(rdma_is_zero_gid);
 int rdma_query_gid(struct ib_device *device, u32 port_num, int index,
 		   union ib_gid *gid)
 {
-	struct ib_gid_table *table = table_of(device, port_num);
+	struct ib_gid_table *table = port_gid_table(device, port_num);
 	struct gid_entry *entry;
 	int ret = -ENOENT;
 
@@ -458,7 +461,7 @@ int rdma_query_gid(struct ib_device *device, u32 port_num, int index,
 		return ib_invalid_index(device, "query_gid", port_num, index,
 					table ? table->size : -1, _RET_IP_);
 	rcu_read_lock();
-	entry = live_entry(table, index);
+	entry = reader_entry(table, index);
 	if (entry) {
 		*gid = entry->attr.gid;
 		ret = 0;
@@ -471,14 +474,14 @@ EXPORT_SYMBOL(rdma_query_gid);
 /* rdma_get_gid_attr() for the midlayer itself. */
 const struct ib_gid_attr *ib_gid_get(struct ib_device *device, u32 port, int index)
 {
-	struct ib_gid_table *table = table_of(device, port);
+	struct ib_gid_table *table = port_gid_table(device, port);
 	const struct ib_gid_attr *attr = ERR_PTR(-ENODATA);
 	struct gid_entry *entry;
 
 	if (!table || index < 0 || index >= table->size)
 		return ERR_PTR(-EINVAL);
 	rcu_read_lock();
-	entry = live_entry(table, index);
+	entry = reader_entry(table, index);
 	if (entry && get_entry(entry))
 		attr = &entry->attr;
 	rcu_read_unlock();
@@ -488,28 +491,28 @@ IB_EXPORT_INTERNAL(ib_gid_get);
 
 void ib_gid_hold(const struct ib_gid_attr *attr)
 {
-	refcount_inc(&to_entry(attr)->refs);
+	refcount_inc(&to_gid_entry(attr)->refs);
 }
 
 void ib_gid_put(const struct ib_gid_attr *attr)
 {
-	/* A GID may have been left out before because the table was full. */
-	if (put_entry(to_entry(attr)))
+	/* A GID for which there was no slot may fit now. */
+	if (put_entry(to_gid_entry(attr)))
 		ib_roce_resync();
 }
 IB_EXPORT_INTERNAL(ib_gid_put);
 
-/* The caller at @site is given a reference, or an error. */
+/* Records that the caller at @site gets the reference that @attr, if no error, stands for. */
 void ib_gid_given(const struct ib_gid_attr *attr, unsigned long site)
 {
 	if (!IS_ERR(attr))
-		ib_ref_log_get(&to_entry(attr)->table->ref_log, attr, site);
+		ib_ref_log_get(&to_gid_entry(attr)->table->ref_log, attr, site);
 }
 
-/* The caller at @site gives a reference back. */
+/* Puts a reference, and records that the caller at @site has given it back. */
 void ib_gid_put_by(const struct ib_gid_attr *attr, unsigned long site)
 {
-	ib_ref_log_put(&to_entry(attr)->table->ref_log, attr, site);
+	ib_ref_log_put(&to_gid_entry(attr)->table->ref_log, attr, site);
 	ib_gid_put(attr);
 }
 
@@ -521,7 +524,7 @@ static void gids_for_each(struct ib_device *device, u64 until,
 	u32 port;
 
 	rdma_for_each_port(device, port) {
-		table = table_of(device, port);
+		table = port_gid_table(device, port);
 		if (table)
 			ib_ref_log_visit(&table->ref_log, ib_ref_log_seq(), visit, context);
 	}
@@ -534,7 +537,7 @@ static void gids_forget(struct ib_device *device, const struct module *mod)
 
 	rcu_read_lock();
 	rdma_for_each_port(device, port) {
-		table = table_of(device, port);
+		table = port_gid_table(device, port);
 		if (table)
 			ib_ref_log_forget(&table->ref_log, mod);
 	}
@@ -567,7 +570,7 @@ const struct ib_gid_attr *rdma_get_gid_attr(struct ib_device *device,
 	const struct ib_gid_table *table;
 
 	if (PTR_ERR_OR_ZERO(attr) == -EINVAL) {
-		table = table_of(device, port_num);
+		table = port_gid_table(device, port_num);
 		ib_invalid_index(device, "get_gid_attr", port_num, index,
 				 table ? table->size : -1, _RET_IP_);
 	}
@@ -610,7 +613,7 @@ EXPORT_SYMBOL(rdma_put_gid_attr);
  */
 void *rdma_read_gid_hw_context(const struct ib_gid_attr *attr)
 {
-	return to_entry(attr)->context;
+	return to_gid_entry(attr)->context;
 }
 EXPORT_SYMBOL(rdma_read_gid_hw_context);
 
@@ -618,8 +621,8 @@ typedef bool (*gid_filter)(const union ib_gid *gid,
 			   const struct ib_gid_attr *attr, void *context);
 
 static const struct ib_gid_attr *
-search_table(struct ib_gid_table *table, const union ib_gid *gid,
-	     gid_filter filter, void *context)
+find_in_table(struct ib_gid_table *table, const union ib_gid *gid,
+	      gid_filter filter, void *context)
 {
 	const struct ib_gid_attr *found = NULL;
 	struct gid_entry *entry;
@@ -627,7 +630,7 @@ search_table(struct ib_gid_table *table, const union ib_gid *gid,
 
 	rcu_read_lock();
 	for (i = 0; i < table->size; i++) {
-		entry = live_entry(table, i);
+		entry = reader_entry(table, i);
 		if (!entry || memcmp(gid, &entry->attr.gid, sizeof(*gid)) ||
 		    !filter(gid, &entry->attr, context) || !get_entry(entry))
 			continue;
@@ -658,11 +661,11 @@ const struct ib_gid_attr *ib_gid_find_type(struct ib_device *device, const union
 					   struct net_device *ndev)
 {
 	struct type_and_ndev match = { .type = type, .ndev = ndev };
-	struct ib_gid_table *table = table_of(device, port);
+	struct ib_gid_table *table = port_gid_table(device, port);
 	const struct ib_gid_attr *attr = NULL;
 
 	if (table)
-		attr = search_table(table, gid, match_type_and_ndev, &match);
+		attr = find_in_table(table, gid, match_type_and_ndev, &match);
 	return attr ? : ERR_PTR(-ENOENT);
 }
 
@@ -671,11 +674,11 @@ const struct ib_gid_attr *
 ib_gid_find(struct ib_device *device, const union ib_gid *gid, u32 port,
 	    gid_filter filter, void *context)
 {
-	struct ib_gid_table *table = table_of(device, port);
+	struct ib_gid_table *table = port_gid_table(device, port);
 
 	if (!table)
 		return ERR_PTR(-EINVAL);
-	return search_table(table, gid, filter, context) ? : ERR_PTR(-ENOENT);
+	return find_in_table(table, gid, filter, context) ? : ERR_PTR(-ENOENT);
 }
 
 /**
@@ -698,7 +701,7 @@ const struct ib_gid_attr *rdma_find_gid_by_port(struct ib_device *ib_dev,
 {
 	const struct ib_gid_attr *attr = ib_gid_find_type(ib_dev, gid, gid_type, port, ndev);
 
-	if (IS_ERR(attr) && !table_of(ib_dev, port))
+	if (IS_ERR(attr) && !port_gid_table(ib_dev, port))
 		ib_invalid_port(ib_dev, "find_gid_by_port", port, _RET_IP_);
 	ib_gid_given(attr, _RET_IP_);
 	return attr;

@@ -232,8 +232,8 @@ enum rdma_link_layer rdma_port_get_link_layer(struct ib_device *device,
 }
 EXPORT_SYMBOL(rdma_port_get_link_layer);
 
-/* For callers in which the contract checker watches the call already. */
-static enum rdma_link_layer link_layer(struct ib_device *device, u32 port_num)
+/* For callers that are themselves checked: no frame for the contract checker. */
+static enum rdma_link_layer unchecked_link_layer(struct ib_device *device, u32 port_num)
 {
 	if (device->ops.get_link_layer)
 		return device->ops.get_link_layer(device, port_num);
@@ -297,7 +297,7 @@ int ib_query_port(struct ib_device *device, u32 port_num,
 	if (!ret && !port_attr->max_mtu)
 		ib_output_missing(device, NULL, "query_port", "returned no MTU", _RET_IP_);
 	if (!ret && !port_attr->subnet_prefix &&
-	    link_layer(device, port_num) == IB_LINK_LAYER_INFINIBAND)
+	    unchecked_link_layer(device, port_num) == IB_LINK_LAYER_INFINIBAND)
 		port_attr->subnet_prefix = ib_cache_subnet_prefix(device, port_num);
 	return ret;
 }
@@ -331,7 +331,7 @@ int ib_modify_port(struct ib_device *device, u32 port_num,
 			ib_ports_changed(device);
 		return ret;
 	}
-	/* All that can be modified is for a subnet manager, which RoCE does not have. */
+	/* Only a subnet manager needs what can be modified, and RoCE has none. */
 	return rdma_protocol_roce(device, port_num) ? 0 : -EOPNOTSUPP;
 }
 EXPORT_SYMBOL(ib_modify_port);
@@ -393,7 +393,7 @@ bool rdma_dev_access_netns(const struct ib_device *device,
 }
 EXPORT_SYMBOL(rdma_dev_access_netns);
 
-/* Returns the former one, and its reference, to the caller. */
+/* Stores the former network device, with its reference, in @old. */
 static int replace_netdev(struct ib_device *dev, u32 port,
 			  struct net_device *ndev, struct net_device **old)
 {
@@ -401,7 +401,7 @@ static int replace_netdev(struct ib_device *dev, u32 port,
 	int ret = -ENODEV;
 
 	spin_lock(&netdev_lock);
-	/* Once it has left that state, ib_ports_forget_netdev() will be called, or has been. */
+	/* Refuse one that unregisters: ib_ports_forget_netdev() may have run already. */
 	if (ndev && READ_ONCE(ndev->reg_state) != NETREG_REGISTERED)
 		goto out;
 	ret = 0;
@@ -449,7 +449,7 @@ int ib_device_set_netdev(struct ib_device *ib_dev, struct net_device *ndev,
 }
 EXPORT_SYMBOL(ib_device_set_netdev);
 
-/* Put one network device, or all for NULL. */
+/* Unbinds the ports from @ndev, or from any network device if that is NULL. */
 static void put_netdevs(struct ib_device_priv *priv,
 			const struct net_device *ndev)
 {
@@ -507,7 +507,7 @@ void ib_port_put_netdevs(struct ib_device *dev)
 	spin_unlock(&netdev_lock);
 }
 
-static struct net_device *stored_netdev(struct ib_device *dev, u32 port)
+static struct net_device *bound_netdev(struct ib_device *dev, u32 port)
 {
 	struct ib_port_priv *p = ib_port_or_null(dev, port);
 	struct net_device *ndev;
@@ -525,7 +525,7 @@ static struct net_device *stored_netdev(struct ib_device *dev, u32 port)
 void ib_port_default_method(struct ib_device *dev)
 {
 	if (!dev->ops.get_netdev)
-		dev->ops.get_netdev = stored_netdev;
+		dev->ops.get_netdev = bound_netdev;
 }
 
 /**
@@ -543,7 +543,7 @@ struct net_device *ib_device_get_netdev(struct ib_device *ib_dev, u32 port)
 		return NULL;
 	if (ib_dev->ops.get_netdev)
 		return ib_dev->ops.get_netdev(ib_dev, port);
-	return stored_netdev(ib_dev, port);
+	return bound_netdev(ib_dev, port);
 }
 EXPORT_SYMBOL(ib_device_get_netdev);
 

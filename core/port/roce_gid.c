@@ -85,7 +85,7 @@ unsigned long ib_roce_gid_types(const struct ib_device *dev, u32 port)
 }
 IB_EXPORT_INTERNAL(ib_roce_gid_types);
 
-/* Counts what does not fit, for the next attempt. */
+/* If the list is full, only counts, so that the next attempt makes enough room. */
 static void list_gid(struct gid_list *list, const union ib_gid *gid,
 		     struct net_device *ndev, bool is_default)
 {
@@ -105,7 +105,7 @@ static void list_gid(struct gid_list *list, const union ib_gid *gid,
 	}
 }
 
-static void list_default(struct gid_list *list, struct net_device *ndev)
+static void list_default_gid(struct gid_list *list, struct net_device *ndev)
 {
 	union ib_gid gid = {
 		.global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL),
@@ -115,7 +115,7 @@ static void list_default(struct gid_list *list, struct net_device *ndev)
 	list_gid(list, &gid, ndev, true);
 }
 
-static void list_ip4(struct gid_list *list, struct net_device *ndev)
+static void list_ipv4_gids(struct gid_list *list, struct net_device *ndev)
 {
 	struct in_device *in_dev = __in_dev_get_rcu(ndev);
 	const struct in_ifaddr *ifa;
@@ -130,7 +130,7 @@ static void list_ip4(struct gid_list *list, struct net_device *ndev)
 	}
 }
 
-static void list_ip6(struct gid_list *list, struct net_device *ndev)
+static void list_ipv6_gids(struct gid_list *list, struct net_device *ndev)
 {
 	struct inet6_dev *in6_dev;
 	struct inet6_ifaddr *ifa;
@@ -148,19 +148,18 @@ static void list_ip6(struct gid_list *list, struct net_device *ndev)
 }
 
 /*
- * A network device that unregisters loses its addresses; its last notifier
- * comes after it has entered this state, and makes the work look at the port
- * again.
+ * A network device that has begun to unregister counts as having no addresses. Its last
+ * notifier comes after the state has changed, so the work runs again and sees that.
  */
-static bool is_alive(const struct net_device *ndev)
+static bool netdev_is_alive(const struct net_device *ndev)
 {
 	return READ_ONCE(ndev->reg_state) == NETREG_REGISTERED;
 }
 
 static void list_addrs(struct gid_list *list, struct net_device *ndev)
 {
-	list_ip4(list, ndev);
-	list_ip6(list, ndev);
+	list_ipv4_gids(list, ndev);
+	list_ipv6_gids(list, ndev);
 }
 
 /* The slave that carries the traffic of the bond that @ndev is part of, or NULL. */
@@ -186,8 +185,11 @@ static int is_first_bound(struct net_device *lower, struct netdev_nested_priv *p
 	return ib_netdev_has_port(lower);
 }
 
-/* Does a device on top of several network devices belong to this one's port? */
-static bool belongs_to(struct net_device *upper, const struct net_device *ndev)
+/*
+ * Whether the GIDs of @upper belong to the port of @ndev: @upper may be on top of several
+ * network devices with a port, and then it is the first of them that counts.
+ */
+static bool upper_belongs_to(struct net_device *upper, const struct net_device *ndev)
 {
 	struct netdev_nested_priv priv = { .data = &ndev };
 
@@ -199,7 +201,7 @@ static bool belongs_to(struct net_device *upper, const struct net_device *ndev)
  * struct uppers - a walk through what is on top of a network device
  * @list: the GIDs found
  * @ndev: the network device
- * @active: it is the active slave of a bond: all of that is its own
+ * @active: it is the active slave of a bond, so all that is on top belongs to it
  */
 struct uppers {
 	struct gid_list *list;
@@ -207,16 +209,16 @@ struct uppers {
 	bool active;
 };
 
-static int list_upper(struct net_device *upper, struct netdev_nested_priv *priv)
+static int list_upper_addrs(struct net_device *upper, struct netdev_nested_priv *priv)
 {
 	struct uppers *u = priv->data;
 
-	if (is_alive(upper) && (u->active || belongs_to(upper, u->ndev)))
+	if (netdev_is_alive(upper) && (u->active || upper_belongs_to(upper, u->ndev)))
 		list_addrs(u->list, upper);
 	return 0;
 }
 
-static void list_all(struct gid_list *list, struct net_device *ndev)
+static void list_gids(struct gid_list *list, struct net_device *ndev)
 {
 	struct uppers u = { .list = list, .ndev = ndev };
 	struct netdev_nested_priv priv = { .data = &u };
@@ -226,15 +228,15 @@ static void list_all(struct gid_list *list, struct net_device *ndev)
 	active = active_slave(ndev);
 	u.active = active == ndev;
 	/* An idle slave has the address of the bond, which the active one has as well. */
-	if (is_alive(ndev) && ndev->type == ARPHRD_ETHER && (!active || u.active)) {
-		list_default(list, ndev);
+	if (netdev_is_alive(ndev) && ndev->type == ARPHRD_ETHER && (!active || u.active)) {
+		list_default_gid(list, ndev);
 		list_addrs(list, ndev);
-		netdev_walk_all_upper_dev_rcu(ndev, list_upper, &priv);
+		netdev_walk_all_upper_dev_rcu(ndev, list_upper_addrs, &priv);
 	}
 	rcu_read_unlock();
 }
 
-static void free_list(struct gid_list *list)
+static void free_gid_list(struct gid_list *list)
 {
 	unsigned int i;
 
@@ -267,9 +269,9 @@ static int compare_gids_and_order(const void *a, const void *b)
 }
 
 /*
- * Keeps the first of those that are listed twice: the link-local address usually is the default
- * GID. By sorting, because whoever has a network device of its own on top of the port's, in a
- * container, can give it any number of addresses.
+ * Of GIDs that are listed twice, keeps the first: the link-local address usually is the default
+ * GID, too. Sorts rather than compares each with each: a container with a network device on top
+ * of the port's can give it any number of addresses.
  */
 static void drop_duplicates(struct gid_list *list)
 {
@@ -287,8 +289,8 @@ static void drop_duplicates(struct gid_list *list)
 	sort(want, nr, sizeof(*want), compare_order, NULL);
 }
 
-/* List again until there is room for everything. */
-static int make_list(struct gid_list *list, struct net_device *ndev)
+/* Lists the GIDs that a port with @ndev should have; repeats that with more room if needed. */
+static int make_gid_list(struct gid_list *list, struct net_device *ndev)
 {
 	unsigned int room = 2 * SPARE_ADDRS;
 
@@ -298,14 +300,14 @@ static int make_list(struct gid_list *list, struct net_device *ndev)
 		list->want = kvcalloc(room, sizeof(*list->want), GFP_KERNEL);
 		if (!list->want)
 			return -ENOMEM;
-		list_all(list, ndev);
+		list_gids(list, ndev);
 		if (list->nr <= list->room) {
 			drop_duplicates(list);
 			return 0;
 		}
-		/* In proportion: some may be added as fast as they are listed. */
+		/* Grow in proportion, else addresses might be added as fast as they are listed. */
 		room = list->nr + list->nr / 4 + 2 * SPARE_ADDRS;
-		free_list(list);
+		free_gid_list(list);
 	}
 }
 
@@ -320,11 +322,11 @@ static int sync_port(struct ib_device *dev, u32 port)
 		return 0;
 	ndev = ib_device_get_netdev(dev, port);
 	if (ndev)
-		ret = make_list(&list, ndev);
+		ret = make_gid_list(&list, ndev);
 	if (!ret)
 		ret = ib_gid_table_sync(dev, port, list.want, list.nr, &changed);
 	if (ndev)
-		free_list(&list);
+		free_gid_list(&list);
 	dev_put(ndev);
 	if (changed)
 		gids_changed(dev, port);
@@ -358,7 +360,7 @@ static int sync_device(struct ib_device *dev)
 }
 
 /* Returns the first device at or after an index, with a reference. */
-static struct ib_device *next_device(unsigned long *index)
+static struct ib_device *get_next_device(unsigned long *index)
 {
 	struct ib_device *dev;
 
@@ -376,7 +378,7 @@ static void sync_all(struct work_struct *work)
 	unsigned long index;
 	int failed = 0;
 
-	for (index = 0; (dev = next_device(&index)); index++) {
+	for (index = 0; (dev = get_next_device(&index)); index++) {
 		failed |= sync_device(dev);
 		put_device(&dev->dev);
 	}
@@ -384,20 +386,21 @@ static void sync_all(struct work_struct *work)
 		queue_delayed_work(sync_wq, &sync_work, RETRY_DELAY);
 }
 
-static void read_ports(struct work_struct *work);
-static DECLARE_WORK(ports_work, read_ports);
+static void reread_ports_work(struct work_struct *work);
+static DECLARE_WORK(ports_work, reread_ports_work);
 
 /*
- * The MTU of a network device has changed, and with it the active MTU of a port; or which network
- * device a port has, or where that is. No event of InfiniBand's says so, and those that come near
- * it would tell consumers that the link has gone and come back; so they see it when they ask. The
- * answer to channel-adapter queries is prepared in advance, so it has to be rebuilt.
+ * For changes that no InfiniBand event reports: of a network device's MTU, which is the active
+ * MTU of a port, of the network device that a port has, or of its namespace. The events that come
+ * close would tell consumers that the link has gone down and up, so there is none, and consumers
+ * see the change when they query the port. Answers to channel-adapter queries are prepared in
+ * advance, and are rebuilt here.
  *
- * The driver may keep the MTU itself and learn of the change by a notifier, after ours.
- * Taking the RTNL waits for that, since it is held until all notifiers have been called.
- * Nobody may have to wait for this work, see above; so it holds up no device meanwhile.
+ * The driver may keep the MTU itself and learn of the change from a notifier that is called after
+ * ours. RTNL is held until all notifiers have been called, so taking it waits for the driver. No
+ * unregistration may wait for RTNL, see above; so no device is held meanwhile.
  */
-static void read_ports(struct work_struct *work)
+static void reread_ports_work(struct work_struct *work)
 {
 	struct ib_device *dev;
 	unsigned long index;
@@ -405,7 +408,7 @@ static void read_ports(struct work_struct *work)
 
 	rtnl_lock();
 	rtnl_unlock();
-	for (index = 0; (dev = next_device(&index)); index++) {
+	for (index = 0; (dev = get_next_device(&index)); index++) {
 		mutex_lock(&ib_priv(dev)->roce_lock);
 		if (ib_priv(dev)->roce_on)
 			rdma_for_each_port(dev, port)
@@ -425,7 +428,7 @@ void ib_roce_resync(void)
 void ib_roce_netdev_changed(void)
 {
 	ib_roce_resync();
-	/* Not on the queue that unregistrations wait for: it waits for the RTNL. */
+	/* It takes RTNL, so not on the queue whose work items unregistrations wait for. */
 	queue_work(system_unbound_wq, &ports_work);
 }
 
@@ -447,7 +450,7 @@ void rdma_roce_rescan_device(struct ib_device *ibdev)
 }
 EXPORT_SYMBOL(rdma_roce_rescan_device);
 
-/* Has it a port that may have a network device? */
+/* Whether the device has a port that may have a network device. */
 static bool has_netdev_port(const struct ib_device *dev)
 {
 	u32 port;
@@ -467,7 +470,7 @@ int ib_roce_start(struct ib_device *dev)
 	if (!has_netdev_port(dev))
 		return 0;
 	mutex_lock(&priv->roce_lock);
-	/* After a change while the tables are filled, the work looks at them again. */
+	/* Set before the tables are filled: the work then does not miss a change meanwhile. */
 	priv->roce_on = true;
 	ret = sync_ports(dev);
 	mutex_unlock(&priv->roce_lock);
@@ -528,8 +531,8 @@ static int addr_event(struct notifier_block *nb, unsigned long event,
 }
 
 /*
- * Last: a driver that is notified of the unregistration can still look up its device by the
- * network device.
+ * Priority INT_MIN: while a driver's own notifier handles the unregistration of a network device,
+ * it can still look up its device by that.
  */
 static struct notifier_block netdev_nb = { .notifier_call = netdev_event, .priority = INT_MIN };
 static struct notifier_block inetaddr_nb = { .notifier_call = addr_event };

@@ -92,7 +92,7 @@ void rdma_free_hw_stats_struct(struct rdma_hw_stats *stats)
 }
 EXPORT_SYMBOL(rdma_free_hw_stats_struct);
 
-static int update(struct ib_stats *stats, int index)
+static int update_stats(struct ib_stats *stats, int index)
 {
 	struct rdma_hw_stats *values = stats->values;
 	int ret;
@@ -115,7 +115,7 @@ static ssize_t show_stat(const struct stat_attr *attr, char *buf)
 	int ret;
 
 	mutex_lock(&stats->values->lock);
-	ret = update(stats, attr->index);
+	ret = update_stats(stats, attr->index);
 	if (!ret)
 		value = stats->values->value[attr->index];
 	mutex_unlock(&stats->values->lock);
