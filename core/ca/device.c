@@ -129,7 +129,7 @@ void ca_use_end(struct ca_device *ca)
 		complete(&ca->unused);
 }
 
-/* Something that queries report has changed. Not after the removal. */
+/* Makes a new image, after something that queries report has changed. */
 static void ca_refresh(struct ca_device *ca)
 {
 	int ret = ca_image_refresh(ca);
@@ -156,8 +156,8 @@ static void event_handler(struct ib_event_handler *handler, struct ib_event *eve
 }
 
 /*
- * No other thread closes handles or adds files; a file that is being closed may still be
- * listed.
+ * Closes the handles of all files. The caller has made sure that no other thread closes handles
+ * or adds files; but a file whose last close waits for this may still be listed.
  */
 static void close_files(struct ca_device *ca)
 {
@@ -177,24 +177,6 @@ static void close_files(struct ca_device *ca)
 	mutex_unlock(&ca->files_lock);
 }
 
-/* Requests may take as long as drivers do: say what the removal waits for. */
-static void wait_for_uses(struct ca_device *ca)
-{
-	while (!wait_for_completion_timeout(&ca->unused, ib_wait_warn_timeout()))
-		ibdev_warn(ca->device, "removing the channel adapter: waiting for %u requests in progress\n",
-			   refcount_read(&ca->uses));
-}
-
-/* What is being closed gives memory back, for which its providers take as long as they like. */
-static void wait_for_closers(struct ca_device *ca)
-{
-	/* acquire: pairs with ca_closing_end(); no more closers are added */
-	while (!wait_var_event_timeout(&ca->closers, !smp_load_acquire(&ca->closers),
-				       ib_wait_warn_timeout()))
-		ibdev_warn(ca->device, "removing the channel adapter: waiting for %u files or handles to be closed\n",
-			   READ_ONCE(ca->closers));
-}
-
 static void ca_remove(struct ib_device *dev, void *client_data)
 {
 	struct ca_device *ca = client_data;
@@ -203,11 +185,22 @@ static void ca_remove(struct ib_device *dev, void *client_data)
 	/* From here on, requests fail; those under RCU are over when the memory is freed. */
 	RCU_INIT_POINTER(ib_priv(dev)->ca, NULL);
 	ca_use_end(ca);
-	wait_for_uses(ca);
+	/* Drivers may take any time over a request: log what the removal waits for. */
+	while (!wait_for_completion_timeout(&ca->unused, ib_wait_warn_timeout()))
+		ibdev_warn(dev, "removing the channel adapter: waiting for %u requests in progress\n",
+			   refcount_read(&ca->uses));
+
 	mutex_lock(&ca->files_lock);
 	ca->removed = true;
 	mutex_unlock(&ca->files_lock);
-	wait_for_closers(ca);
+	/*
+	 * So may the providers of memory that a closed handle gives back. acquire: pairs with
+	 * ca_closing_end(); no more closers are added.
+	 */
+	while (!wait_var_event_timeout(&ca->closers, !smp_load_acquire(&ca->closers),
+				       ib_wait_warn_timeout()))
+		ibdev_warn(dev, "removing the channel adapter: waiting for %u files or handles to be closed\n",
+			   READ_ONCE(ca->closers));
 	close_files(ca);
 	ca_space_close(&ca->kernel);
 	complete_all(&ca->closed);

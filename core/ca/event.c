@@ -29,8 +29,8 @@
 #include "ca.h"
 
 /*
- * How often a page of the reader may be gone again right after it was faulted
- * in: another thread of the process may do that, or fault injection.
+ * A read gives up with -EFAULT after this many tries: another thread of the process, or fault
+ * injection, may take the reader's page away each time that it was faulted in.
  */
 #define CA_FAULTS_MAX	8
 
@@ -45,42 +45,42 @@ void ca_events_init(struct ca_events *events)
 	events->removed_read = false;
 }
 
-static void ring_add(struct ca_events *events, const struct kverbs_ca_event *event)
+static void ring_put(struct ca_events *events, const struct kverbs_ca_event *event)
 {
 	events->ring[events->head++ % CA_EVENTS_MAX] = *event;
 }
 
-static void count_lost(struct ca_events *events, const struct kverbs_ca_event *event)
+static void count_lost_event(struct ca_events *events, const struct kverbs_ca_event *event)
 {
 	u32 lost = events->overflow.lost, more = max(event->lost, 1u);
 
 	events->overflow = *event;
 	events->overflow.type = KVERBS_CA_EVENT_OVERFLOW;
 	events->overflow.port = 0;
-	/* If others were lost on the way here, it stands for all of them. */
+	/* @event may itself be an overflow of the device's queue, which stands for several. */
 	events->overflow.lost = lost > U32_MAX - more ? U32_MAX : lost + more;
 }
 
-static void append_event(struct ca_events *events,
-			 const struct kverbs_ca_event *event)
+static void enqueue_event(struct ca_events *events,
+			  const struct kverbs_ca_event *event)
 {
 	u32 room = CA_EVENTS_MAX - (events->head - events->tail);
 
 	lockdep_assert_held(&events->lock);
 	if (room < (events->overflow.lost ? 2 : 1)) {
-		count_lost(events, event);
+		count_lost_event(events, event);
 		return;
 	}
 	if (events->overflow.lost) {
-		ring_add(events, &events->overflow);
+		ring_put(events, &events->overflow);
 		events->overflow.lost = 0;
 	}
-	ring_add(events, event);
+	ring_put(events, event);
 }
 
 /* After KVERBS_CA_EVENT_REMOVED, nothing is added. */
-static void add_event(struct ca_events *events,
-		      const struct kverbs_ca_event *event)
+static void deliver_event(struct ca_events *events,
+			  const struct kverbs_ca_event *event)
 {
 	__poll_t what = EPOLLIN | EPOLLRDNORM;
 
@@ -91,7 +91,7 @@ static void add_event(struct ca_events *events,
 		events->removed = *event;
 		what |= EPOLLHUP | EPOLLERR;
 	} else {
-		append_event(events, event);
+		enqueue_event(events, event);
 	}
 	spin_unlock(&events->lock);
 	if (what)
@@ -138,7 +138,7 @@ static void notify_files(struct ca_device *ca, const struct kverbs_ca_event *eve
 
 	mutex_lock(&ca->files_lock);
 	list_for_each_entry(f, &ca->files, node)
-		add_event(&f->events, event);
+		deliver_event(&f->events, event);
 	mutex_unlock(&ca->files_lock);
 }
 
@@ -178,7 +178,7 @@ void ca_events_queue(struct ca_device *ca, u32 type, u32 port)
 
 	fill_event(&event, ca, type, port);
 	spin_lock(&ca->queue.lock);
-	append_event(&ca->queue, &event);
+	enqueue_event(&ca->queue, &event);
 	spin_unlock(&ca->queue.lock);
 	queue_work(system_unbound_wq, &ca->events_work);
 }
@@ -205,7 +205,7 @@ void ca_events_show(struct ca_events *events, struct seq_file *s)
 	seq_printf(s, "file events=%u lost=%u\n", waiting, lost);
 }
 
-/* All or nothing, without page faults. */
+/* Copies all of the event or, if that would take a page fault, nothing. */
 static int copy_event(const struct kverbs_ca_event *event, struct iov_iter *to)
 {
 	size_t n;
@@ -254,7 +254,7 @@ static int read_event(struct ca_events *events, struct iov_iter *to)
 }
 
 /* Whether read_event() would return anything but -EAGAIN. */
-static bool is_ready(struct ca_events *events)
+static bool is_readable(struct ca_events *events)
 {
 	bool ready;
 
@@ -290,7 +290,7 @@ ssize_t ca_events_read(struct ca_events *events, struct iov_iter *to,
 			break;
 		if (ret != -EAGAIN || nonblock)
 			return ret;
-		ret = wait_event_interruptible(events->wait, is_ready(events));
+		ret = wait_event_interruptible(events->wait, is_readable(events));
 		if (ret)
 			return ret;
 	} while (iov_iter_count(to) >= size);

@@ -8,7 +8,7 @@
  * keeps it alive that long, and open(2) takes one for the file under the array's lock.
  *
  * Lock protocol: ca_node_lock (a mutex) guards the nodes of all devices; ib_registry_lock nests
- * inside it. Names change without it: see sync_nodes(). A file is in the device's list until its
+ * inside it. Names change without it: see ca_sync_nodes(). A file is in the device's list until its
  * handles are closed, or the device's end closes them: after that, an open(2) that found the minor
  * in time fails. A handle that is being closed because its process has ended holds the file.
  * Requests hold a use of the device; none is left when the device is removed.
@@ -70,7 +70,7 @@ static struct attribute *ca_attrs[] = {
 };
 ATTRIBUTE_GROUPS(ca);
 
-static int make_node(struct ca_device *ca)
+static int ca_make_node(struct ca_device *ca)
 {
 	char name[IB_DEVICE_NAME_MAX];
 	struct device *node;
@@ -85,7 +85,7 @@ static int make_node(struct ca_device *ca)
 	return 0;
 }
 
-static void remove_node(struct ca_device *ca)
+static void ca_remove_node(struct ca_device *ca)
 {
 	lockdep_assert_held(&ca_node_lock);
 	if (ca->node)
@@ -94,37 +94,33 @@ static void remove_node(struct ca_device *ca)
 	ca->node_due = false;
 }
 
-static bool has_its_name(const struct ca_device *ca)
+/*
+ * Gives each node the name of its device. Clients are told of a rename only afterwards, so a
+ * device may already have a name that another device's node still has. So all nodes with old
+ * names are removed before any is made.
+ */
+static void ca_sync_nodes(void)
 {
 	char name[IB_DEVICE_NAME_MAX];
-
-	ib_device_get_name(name, ca->device);
-	return !strcmp(dev_name(ca->node), name);
-}
-
-/*
- * Gives each node the name of its device. Names are unique, but clients learn of new ones
- * after the fact: a device may have the name by now that the node of another has still. So
- * the nodes with old names go first.
- */
-static void sync_nodes(void)
-{
 	struct ca_device *ca;
 	unsigned long index;
 	int ret;
 
 	lockdep_assert_held(&ca_node_lock);
 	xa_for_each(&ca_minors, index, ca) {
-		if (!ca->node || has_its_name(ca))
+		if (!ca->node)
 			continue;
-		remove_node(ca);
+		ib_device_get_name(name, ca->device);
+		if (!strcmp(dev_name(ca->node), name))
+			continue;
+		ca_remove_node(ca);
 		ca->node_due = true;
 	}
 	xa_for_each(&ca_minors, index, ca) {
 		if (!ca->node_due)
 			continue;
-		ret = make_node(ca);
-		/* If the name has just changed again, rename() comes again. */
+		ret = ca_make_node(ca);
+		/* -EEXIST: a name has just changed again, so ca_nodes_renamed() will be called. */
 		ca->node_due = ret == -EEXIST;
 		if (ret && ret != -EEXIST)
 			ibdev_warn(ca->device, "cannot create its device node in /dev/infiniband/ca (%d)\n",
@@ -149,8 +145,8 @@ int ca_node_add(struct ca_device *ca)
 		return ret;
 	mutex_lock(&ca_node_lock);
 	ca->node_due = true;
-	sync_nodes();
-	/* If another device's node has the name still, rename() makes both. */
+	ca_sync_nodes();
+	/* node_due: another device's node still has the name; ca_nodes_renamed() makes both. */
 	ret = ca->node || ca->node_due ? 0 : -ENOMEM;
 	mutex_unlock(&ca_node_lock);
 	return ret;
@@ -160,7 +156,7 @@ int ca_node_add(struct ca_device *ca)
 void ca_nodes_renamed(void)
 {
 	mutex_lock(&ca_node_lock);
-	sync_nodes();
+	ca_sync_nodes();
 	mutex_unlock(&ca_node_lock);
 }
 
@@ -169,12 +165,12 @@ void ca_node_remove(struct ca_device *ca)
 {
 	xa_cmpxchg(&ca_minors, ca->minor, ca, NULL, 0);
 	mutex_lock(&ca_node_lock);
-	remove_node(ca);
+	ca_remove_node(ca);
 	mutex_unlock(&ca_node_lock);
 }
 
 /* Returns the ca_device, held, or NULL. */
-static struct ca_device *find_minor(unsigned int minor)
+static struct ca_device *ca_get_by_minor(unsigned int minor)
 {
 	struct ca_device *ca;
 
@@ -186,7 +182,7 @@ static struct ca_device *find_minor(unsigned int minor)
 	return ca;
 }
 
-static int enlist(struct ca_file *f)
+static int ca_file_enlist(struct ca_file *f)
 {
 	struct ca_device *ca = f->ca;
 	int ret = -ENODEV;
@@ -202,7 +198,7 @@ static int enlist(struct ca_file *f)
 
 static int ca_file_open(struct inode *inode, struct file *file)
 {
-	struct ca_device *ca = find_minor(iminor(inode));
+	struct ca_device *ca = ca_get_by_minor(iminor(inode));
 	struct ca_file *f;
 	int ret;
 
@@ -217,7 +213,7 @@ static int ca_file_open(struct inode *inode, struct file *file)
 	f->net = get_net(current->nsproxy->net_ns);
 	ca_space_init(&f->space, true);
 	ca_events_init(&f->events);
-	ret = enlist(f);
+	ret = ca_file_enlist(f);
 	if (ret)
 		goto err_file;
 	file->private_data = f;
@@ -234,7 +230,7 @@ err_ca:
 	return ret;
 }
 
-static void free_file(struct kref *ref)
+static void ca_file_free(struct kref *ref)
 {
 	struct ca_file *f = container_of(ref, struct ca_file, ref);
 
@@ -245,7 +241,7 @@ static void free_file(struct kref *ref)
 
 void ca_file_put(struct ca_file *f)
 {
-	kref_put(&f->ref, free_file);
+	kref_put(&f->ref, ca_file_free);
 }
 
 /* The last close: nothing uses the file any more. */
@@ -277,8 +273,8 @@ static int ca_file_release(struct inode *inode, struct file *file)
 }
 
 /*
- * A process closes its file, perhaps one of several. When a process that ends has closed
- * them all, what it had registered is gone.
+ * Called for each close(2). Those of a process that exits wait here, so that when the process has
+ * ended, all that it had registered has been freed.
  */
 static int ca_file_flush(struct file *file, fl_owner_t id)
 {
@@ -298,7 +294,7 @@ static bool op_of_cmd(unsigned int cmd, u32 *op)
 	return true;
 }
 
-/* The process may change it meanwhile: read everything once, except the size. */
+/* Reads each member once, except the size: the process may change them meanwhile. */
 static int get_request(struct kverbs_ca_request *req,
 		       const struct kverbs_ca_request __user *from)
 {
@@ -535,7 +531,7 @@ static struct ib_ca_pd *borrow_pd(struct ca_file *f, u64 handle, u64 object,
 	if (IS_ERR(h)) {
 		pd = ERR_CAST(h);
 	} else {
-		/* Nothing would make the borrower return the PD any more. */
+		/* The borrower's remove() may have run, so nothing would make it return the PD. */
 		pd = ib_device_is_going(ca->device) ? ERR_PTR(-ENODEV) :
 						      ca_borrow_pd(ca, h, object, site);
 		ca_handle_put(h);

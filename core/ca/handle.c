@@ -69,7 +69,7 @@ void ca_space_init(struct ca_space *space, bool user)
 	space->user = user;
 }
 
-static struct ca_file *file_of(struct ca_space *space)
+static struct ca_file *space_to_file(struct ca_space *space)
 {
 	return container_of(space, struct ca_file, space);
 }
@@ -132,9 +132,9 @@ static atomic_t nr_mms;
 /* For closing the handles of processes that have ended. */
 static struct workqueue_struct *ca_close_wq;
 
-static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm);
+static void ca_mm_release(struct mmu_notifier *notifier, struct mm_struct *mm);
 
-static struct mmu_notifier *alloc_mm(struct mm_struct *mm)
+static struct mmu_notifier *ca_mm_alloc(struct mm_struct *mm)
 {
 	struct ca_mm *m = kzalloc(sizeof(*m), GFP_KERNEL_ACCOUNT);
 
@@ -146,7 +146,7 @@ static struct mmu_notifier *alloc_mm(struct mm_struct *mm)
 	return &m->notifier;
 }
 
-static void free_mm(struct mmu_notifier *notifier)
+static void ca_mm_free(struct mmu_notifier *notifier)
 {
 	kfree(container_of(notifier, struct ca_mm, notifier));
 	if (atomic_dec_and_test(&nr_mms))
@@ -154,9 +154,9 @@ static void free_mm(struct mmu_notifier *notifier)
 }
 
 static const struct mmu_notifier_ops mm_ops = {
-	.release = close_of_mm,
-	.alloc_notifier = alloc_mm,
-	.free_notifier = free_mm,
+	.release = ca_mm_release,
+	.alloc_notifier = ca_mm_alloc,
+	.free_notifier = ca_mm_free,
 };
 
 /*
@@ -200,8 +200,8 @@ static void bind_to_mm(struct ca_handle *h, struct ca_call *call)
 	spin_unlock(&h->of->lock);
 }
 
-/* A process may have any name: show one word of it. */
-static void name_owner(struct ca_handle *h)
+/* A process's name may be any bytes: the owner is shown as one word of printable ASCII. */
+static void set_owner_name(struct ca_handle *h)
 {
 	char comm[TASK_COMM_LEN], *c;
 
@@ -219,9 +219,9 @@ static void set_owner(struct ca_handle *h, struct ca_call *call)
 		strscpy(h->owner, call->owner, sizeof(h->owner));
 		return;
 	}
-	name_owner(h);
+	set_owner_name(h);
 	h->pid = get_pid(task_tgid(current));
-	kref_get(&file_of(call->space)->ref);
+	kref_get(&space_to_file(call->space)->ref);
 	if (call->of)
 		bind_to_mm(h, call);
 }
@@ -292,7 +292,7 @@ static void free_handle(struct ca_handle *h)
 	struct ca_space *space = h->space;
 
 	if (space->user)
-		uncount_reader(h, file_of(space)->ca);
+		uncount_reader(h, space_to_file(space)->ca);
 	if (h->of) {
 		spin_lock(&h->of->lock);
 		list_del(&h->of_mm);
@@ -305,7 +305,7 @@ static void free_handle(struct ca_handle *h)
 	kfree(h->ca);
 	kfree_rcu(h, rcu);
 	if (space->user)
-		ca_file_put(file_of(space));
+		ca_file_put(space_to_file(space));
 }
 
 static struct ca_handle *alloc_handle(struct ca_call *call)
@@ -367,8 +367,8 @@ static unsigned long call_site(const struct ca_call *call)
 	return ib_contract_suspects(call->ca->device) ? 0 : call->site;
 }
 
-/* On success another thread may close @h at once: the process may have guessed its number. */
-static int open_for(struct ca_call *call, struct ca_handle *h)
+/* After success @h must not be touched: a thread that has guessed its id may have closed it. */
+static int open_handle(struct ca_call *call, struct ca_handle *h)
 {
 	const void *vendor = call->in_len ? call->in.kernel : NULL;
 	struct ib_device *device = call->ca->device;
@@ -404,13 +404,13 @@ int ca_open(struct ca_call *call)
 	h = alloc_handle(call);
 	if (!h)
 		return -ENOMEM;
-	ret = open_for(call, h);
+	ret = open_handle(call, h);
 	if (ret)
 		free_handle(h);
 	return ret;
 }
 
-static int begin_close(struct ca_handle *h, bool force)
+static int mark_closed(struct ca_handle *h, bool force)
 {
 	int ret = 0;
 
@@ -431,9 +431,9 @@ static void finish_close(struct ca_handle *h, unsigned long site)
 	struct ca_space *space = h->space;
 	struct ib_device *device = h->ca->device;
 
-	/* The place stays reserved until all is freed, because limits count it. */
+	/* Its number stays reserved until all is freed, because ca_max_handles counts it. */
 	ca_number_withdraw(&space->handles, h->id);
-	/* Does nothing if a later handle has the place. */
+	/* Does nothing if a newer handle has replaced it there. */
 	unrcu_pointer(cmpxchg(ca_recent(space, h->id), RCU_INITIALIZER(h),
 			      NULL));
 	ca_handle_put(h);
@@ -459,7 +459,7 @@ int ca_close(struct ca_call *call)
 
 	if (IS_ERR(h))
 		return PTR_ERR(h);
-	ret = begin_close(h, false);
+	ret = mark_closed(h, false);
 	if (ret == -EBUSY && !sockptr_is_null(call->out))
 		ca_list(call, h);
 	ca_handle_put(h);
@@ -471,7 +471,7 @@ int ca_close(struct ca_call *call)
 /* Closes it even if objects are left under it. The caller holds one of its users. */
 static void force_close(struct ca_handle *h)
 {
-	int ret = begin_close(h, true);
+	int ret = mark_closed(h, true);
 
 	ca_handle_put(h);
 	if (!ret)
@@ -524,7 +524,7 @@ struct ib_ref_source ca_open_source = {
 };
 
 /* Returns the next open handle, with one of its users taken, each handle once; then NULL. */
-static struct ca_handle *next_of_mm(struct ca_mm *m)
+static struct ca_handle *ca_mm_next_handle(struct ca_mm *m)
 {
 	struct ca_handle *h, *found = NULL;
 
@@ -540,10 +540,10 @@ static struct ca_handle *next_of_mm(struct ca_mm *m)
 	return found;
 }
 
-static void close_ended(struct work_struct *work)
+static void close_handle_work(struct work_struct *work)
 {
 	struct ca_handle *h = container_of(work, struct ca_handle, close);
-	struct ca_file *f = file_of(h->space);
+	struct ca_file *f = space_to_file(h->space);
 	struct ca_device *ca = f->ca;
 
 	kref_get(&f->ref);
@@ -555,21 +555,21 @@ static void close_ended(struct work_struct *work)
 }
 
 /* Closes it from a work item, unless another thread closes it already. */
-static void close_later(struct ca_handle *h)
+static void queue_close(struct ca_handle *h)
 {
-	struct ca_file *f = file_of(h->space);
+	struct ca_file *f = space_to_file(h->space);
 
 	if (!ca_closing_begin(f->ca)) {
 		ca_handle_put(h);
 		return;
 	}
-	if (begin_close(h, true)) {
+	if (mark_closed(h, true)) {
 		ca_closing_end(f->ca);
 		ca_handle_put(h);
 		return;
 	}
 	atomic_inc(&f->closing);
-	INIT_WORK(&h->close, close_ended);
+	INIT_WORK(&h->close, close_handle_work);
 	ca_handle_put(h);
 	queue_work(ca_close_wq, &h->close);
 }
@@ -579,13 +579,13 @@ static void close_later(struct ca_handle *h)
  * more. They are closed outside of the notifiers' SRCU, which all processes share, because
  * closing may take as long as the drivers of the memory like.
  */
-static void close_of_mm(struct mmu_notifier *notifier, struct mm_struct *mm)
+static void ca_mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 {
 	struct ca_mm *m = container_of(notifier, struct ca_mm, notifier);
 	struct ca_handle *h;
 
-	while ((h = next_of_mm(m)))
-		close_later(h);
+	while ((h = ca_mm_next_handle(m)))
+		queue_close(h);
 }
 
 /* Waits until the handles that ended processes had open through the file are closed. */

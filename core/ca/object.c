@@ -98,7 +98,7 @@ static struct ca_object *find_object(struct ca_handle *h, u64 id,
 static int reserve_slot(struct ca_handle *h, struct ca_object *obj)
 {
 	lockdep_assert_held(&h->lock);
-	/* The thread that closes the handle relies on what it saw. */
+	/* The thread that closes the handle expects no new objects. */
 	if (h->closed)
 		return -ENOENT;
 	if (h->space->user && h->objects.count >= READ_ONCE(ca_max_objects) &&
@@ -291,7 +291,7 @@ static int read_struct(const struct ca_call *call, void *to, u32 min, u32 size)
 	return memchr_inv(from + known, 0, call->in_len - known) ? -E2BIG : 0;
 }
 
-static int check_reg(const struct kverbs_ca_reg_mr *reg)
+static int check_reg_mr(const struct kverbs_ca_reg_mr *reg)
 {
 	if (reg->access & ~CA_ACCESS || reg->flags & ~KVERBS_CA_REG_FD ||
 	    reg->path > KVERBS_CA_PATH_P2P)
@@ -302,8 +302,8 @@ static int check_reg(const struct kverbs_ca_reg_mr *reg)
 }
 
 /* @peer: copy of the current setting of whom to ask for memory of peers. */
-static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd,
-		     struct kverbs_ca_peer *peer)
+static int reserve_mr(struct ca_handle *h, struct ca_object *obj, u64 pd,
+		      struct kverbs_ca_peer *peer)
 {
 	struct ca_object *parent;
 	int ret;
@@ -321,7 +321,7 @@ static int begin_reg(struct ca_handle *h, struct ca_object *obj, u64 pd,
 	return ret;
 }
 
-static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg,
+static int register_mr(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg,
 		       const struct kverbs_ca_peer *peer, bool for_process)
 {
 	struct ib_mem *mem = &obj->mem;
@@ -349,7 +349,7 @@ static int make_region(struct ca_object *obj, const struct kverbs_ca_reg_mr *reg
 	return 0;
 }
 
-static u32 region_flags(struct ib_umem *umem)
+static u32 mr_attr_flags(struct ib_umem *umem)
 {
 	/* A driver that gets the memory itself pins it. */
 	if (!umem)
@@ -359,8 +359,8 @@ static u32 region_flags(struct ib_umem *umem)
 	return umem->is_peer || umem_moves(umem) ? 0 : KVERBS_CA_MR_PINNED;
 }
 
-/* Tells who provides the memory, if it is not the system's. */
-static void name_owner(struct ib_umem *umem, struct kverbs_ca_mr_attr *attr)
+/* Names the peer client or the provider that the memory belongs to; "" for system memory. */
+static void set_provider_name(struct ib_umem *umem, struct kverbs_ca_mr_attr *attr)
 {
 	const char *name = "";
 
@@ -372,8 +372,8 @@ static void name_owner(struct ib_umem *umem, struct kverbs_ca_mr_attr *attr)
 }
 
 /* Describes a region, or why there is none. */
-static void describe_region(const struct ca_object *obj,
-			    struct kverbs_ca_mr_attr *attr)
+static void describe_mr(const struct ca_object *obj,
+			struct kverbs_ca_mr_attr *attr)
 {
 	const struct ib_mem *mem = &obj->mem;
 
@@ -396,8 +396,8 @@ static void describe_region(const struct ca_object *obj,
 	attr->object = obj->id;
 	attr->lkey = obj->mr->lkey;
 	attr->rkey = obj->mr->rkey;
-	attr->flags = region_flags(obj->mr->umem);
-	name_owner(obj->mr->umem, attr);
+	attr->flags = mr_attr_flags(obj->mr->umem);
+	set_provider_name(obj->mr->umem, attr);
 }
 
 /*
@@ -412,18 +412,18 @@ int ca_reg_mr(struct ca_call *call, struct ca_handle *h)
 	int ret;
 
 	ret = read_struct(call, &reg, KVERBS_CA_REG_MR_SIZE_MIN, sizeof(reg)) ?
-	      : check_reg(&reg);
+	      : check_reg_mr(&reg);
 	if (ret)
 		return ret;
 	obj = new_object(KVERBS_CA_OBJECT_MR);
 	if (!obj)
 		return -ENOMEM;
-	ret = begin_reg(h, obj, reg.pd, &peer);
+	ret = reserve_mr(h, obj, reg.pd, &peer);
 	if (ret)
 		goto out;
-	ret = make_region(obj, &reg, &peer, h->space->user);
+	ret = register_mr(obj, &reg, &peer, h->space->user);
 	if (!sockptr_is_null(call->out))
-		describe_region(obj, &call->mr);
+		describe_mr(obj, &call->mr);
 	ret = end_making(call, h, obj, ret);
 	if (!ret)
 		return 0;
@@ -484,7 +484,7 @@ int ca_query_mr(struct ca_call *call, struct ca_handle *h)
 	mutex_lock(&h->lock);
 	obj = find_object(h, call->object, KVERBS_CA_OBJECT_MR);
 	if (obj)
-		describe_region(obj, &call->mr);
+		describe_mr(obj, &call->mr);
 	mutex_unlock(&h->lock);
 	return obj ? 0 : -ENOENT;
 }
@@ -501,7 +501,7 @@ static void describe_object(const struct ca_object *obj,
 	};
 }
 
-static struct kverbs_ca_list *make_list(struct ca_handle *h)
+static struct kverbs_ca_list *make_object_list(struct ca_handle *h)
 {
 	struct kverbs_ca_object *entry;
 	struct kverbs_ca_list *list;
@@ -535,7 +535,7 @@ static struct kverbs_ca_list *make_list(struct ca_handle *h)
 int ca_list(struct ca_call *call, struct ca_handle *h)
 {
 	mutex_lock(&h->lock);
-	call->list = make_list(h);
+	call->list = make_object_list(h);
 	mutex_unlock(&h->lock);
 	return call->list ? 0 : -ENOMEM;
 }
@@ -614,8 +614,8 @@ struct ib_ref_source ca_pd_source = {
 	.forget = borrowed_forget,
 };
 
-/* May run late, when the device has ended. */
-static void note_return(struct ib_ca_pd *pd, unsigned long site)
+/* Called perhaps long after the device's removal: then there is no log any more. */
+static void log_pd_return(struct ib_ca_pd *pd, unsigned long site)
 {
 	struct ca_device *ca;
 
@@ -634,7 +634,7 @@ static void note_return(struct ib_ca_pd *pd, unsigned long site)
  */
 void ib_ca_pd_put(struct ib_ca_pd *pd)
 {
-	note_return(pd, _RET_IP_);
+	log_pd_return(pd, _RET_IP_);
 	put_pd(container_of(pd, struct ca_object, borrowed));
 }
 EXPORT_SYMBOL_GPL(ib_ca_pd_put);

@@ -134,19 +134,9 @@ static u8 members_set(const struct ca_call *call)
 	return set;
 }
 
-/* Checks, before the answer is made, that there is room for it. */
-static int check_out(const struct ca_call *call, u8 uses)
-{
-	if (sockptr_is_null(call->out))
-		return call->out_len || (uses & NEEDS_OUT) == NEEDS_OUT ?
-		       -EINVAL : 0;
-	return call->out_len < 2 * sizeof(u32) ? -ENOSPC : 0;
-}
-
 static int check_call(const struct ca_call *call)
 {
 	const struct ca_op *op;
-	int ret;
 
 	if (call->op < KVERBS_CA_OPEN || call->op >= ARRAY_SIZE(ops))
 		return -EINVAL;
@@ -156,16 +146,20 @@ static int check_call(const struct ca_call *call)
 		return -EINVAL;
 	if (op->changes && !call->writable)
 		return -EBADF;
-	ret = check_out(call, op->uses);
-	if (ret)
-		return ret;
+	if (!sockptr_is_null(call->out)) {
+		/* Each answer begins with a version and a size, which must fit. */
+		if (call->out_len < 2 * sizeof(u32))
+			return -ENOSPC;
+	} else if (call->out_len || (op->uses & NEEDS_OUT) == NEEDS_OUT) {
+		return -EINVAL;
+	}
 	if (sockptr_is_null(call->in) != !call->in_len)
 		return -EINVAL;
 	return call->in_len > KVERBS_CA_VENDOR_MAX ? -E2BIG : 0;
 }
 
-/* Whether a call that was checked is answered at once, in any context. */
-static bool is_quick(const struct ca_call *call)
+/* For a call that check_call() has passed: whether any context can answer it at once. */
+static bool call_is_quick(const struct ca_call *call)
 {
 	return (call->op == KVERBS_CA_QUERY_CA ||
 		call->op == KVERBS_CA_QUERY_PORT) &&
@@ -173,16 +167,16 @@ static bool is_quick(const struct ca_call *call)
 }
 
 /*
- * Whether a process's call is answered at once. One that is refused at first sight is, too;
- * a query is not if it must make a new image.
+ * Whether a process's call can be answered without sleeping: a query that need not make a new
+ * image, or any call that check_call() refuses.
  */
 bool ca_call_is_quick(const struct ca_call *call)
 {
 	return check_call(call) ||
-	       (is_quick(call) && !READ_ONCE(call->ca->image_stale));
+	       (call_is_quick(call) && !READ_ONCE(call->ca->image_stale));
 }
 
-static int fetch_in(struct ca_call *call)
+static int fetch_input(struct ca_call *call)
 {
 	if (sockptr_is_kernel(call->in) || !call->in_len)
 		return 0;
@@ -203,7 +197,7 @@ int ca_call_begin(struct ca_call *call)
 {
 	int ret;
 
-	ret = check_call(call) ? : fetch_in(call);
+	ret = check_call(call) ? : fetch_input(call);
 	if (!ret && call->op == KVERBS_CA_OPEN)
 		ret = ca_mm_get(call);
 	return ret;
@@ -266,10 +260,10 @@ static ssize_t copy_answer(const struct ca_call *call, const void *answer, u32 s
 	return call->out_len < size ? -EOVERFLOW : (ssize_t)size;
 }
 
-/* Whether a part of the answer counts as success. */
-static bool is_enough(const struct ca_call *call)
+/* Whether the call succeeds even if not all of its answer fits. */
+static bool partial_answer_is_ok(const struct ca_call *call)
 {
-	/* The region exists, whether all of the answer fitted or not. */
+	/* An error would say that there is no region. */
 	if (call->op == KVERBS_CA_REG_MR)
 		return true;
 	return call->op == KVERBS_CA_QUERY_MR &&
@@ -288,14 +282,15 @@ static ssize_t write_answer(struct ca_call *call)
 		ret = copy_answer(call, call->list, call->list->size);
 	else if (call->mr.size)
 		ret = copy_answer(call, &call->mr, call->mr.size);
-	if (ret == -EOVERFLOW && is_enough(call))
+	if (ret == -EOVERFLOW && partial_answer_is_ok(call))
 		ret = call->out_len;
 	return ret;
 }
 
 /*
- * @ret: what ca_call_begin() or ca_call_run() returned. Nothing but the answer
- * is held for the call any more. Returns the bytes written, or an error.
+ * Writes the answer, and frees all that the call holds. @ret: what ca_call_begin() or
+ * ca_call_run() returned. The caller has given up its use of the device. Returns the bytes
+ * written, or an error.
  */
 ssize_t ca_call_end(struct ca_call *call, int ret)
 {
@@ -350,7 +345,7 @@ static ssize_t run_request(struct ca_device *ca, struct ib_ca_request *req)
 	return ca_call_end(&call, ret);
 }
 
-static ssize_t run_in_work(struct ca_device *ca, struct ib_ca_request *req)
+static ssize_t run_request_with_mm(struct ca_device *ca, struct ib_ca_request *req)
 {
 	ssize_t ret;
 
@@ -376,7 +371,7 @@ static void request_work(struct work_struct *work)
 
 	if (atomic_cmpxchg(&req->state, REQUEST_QUEUED, REQUEST_RUNNING) ==
 	    REQUEST_QUEUED)
-		req->result = run_in_work(ca, req);
+		req->result = run_request_with_mm(ca, req);
 	else
 		req->result = -ECANCELED;
 	if (req->mm)
@@ -417,7 +412,7 @@ static noinline ssize_t submit_call(struct ib_device *device,
 		return -ENODEV;
 	call_of_request(&call, ca, req);
 	ret = ca_call_begin(&call);
-	if (!ret && !is_quick(&call)) {
+	if (!ret && !call_is_quick(&call)) {
 		if (req->done)
 			return queue_request(ca, req);
 		ret = -EINVAL;
@@ -427,8 +422,8 @@ static noinline ssize_t submit_call(struct ib_device *device,
 	return result;
 }
 
-/* Whether this is a query that is right at first sight, answered from the image. */
-static bool is_plain_query(const struct ib_ca_request *req)
+/* Whether the request is a query that needs no more checks than these before it is answered. */
+static bool request_is_plain_query(const struct ib_ca_request *req)
 {
 	return (req->op == KVERBS_CA_QUERY_PORT ||
 		(req->op == KVERBS_CA_QUERY_CA && !req->port)) &&
@@ -494,7 +489,7 @@ ssize_t __ib_ca_submit(struct ib_device *device, struct ib_ca_request *req,
 		       const char *owner)
 {
 	ib_contract_call(device, NULL, "ib_ca_submit", _RET_IP_);
-	if (likely(is_plain_query(req)))
+	if (likely(request_is_plain_query(req)))
 		return run_plain_query(device, req);
 	req->owner = owner;
 	req->site = _RET_IP_;
