@@ -429,11 +429,6 @@ void ib_port_attr_changed(struct ib_device *device, u32 port_num)
 
 /* --- arguments ----------------------------------------------------------------- */
 
-static bool emu_is_port(const struct ib_device *ibdev, u32 port_num)
-{
-	return port_num >= 1 && port_num <= ibdev->phys_port_cnt;
-}
-
 static int emu_check_qp_init(const struct ib_device *ibdev, const struct ib_qp_init_attr *init)
 {
 	const struct ib_device_attr *limit = &ibdev->attrs;
@@ -445,7 +440,8 @@ static int emu_check_qp_init(const struct ib_device *ibdev, const struct ib_qp_i
 		return -EINVAL;
 	if (init->sq_sig_type != IB_SIGNAL_ALL_WR && init->sq_sig_type != IB_SIGNAL_REQ_WR)
 		return -EINVAL;
-	if (init->qp_type == IB_QPT_GSI && !emu_is_port(ibdev, init->port_num))
+	if (init->qp_type == IB_QPT_GSI &&
+	    (init->port_num < 1 || init->port_num > ibdev->phys_port_cnt))
 		return -EINVAL;
 	if (cap->max_send_wr > limit->max_qp_wr || cap->max_send_sge > limit->max_send_sge)
 		return -EINVAL;

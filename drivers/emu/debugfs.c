@@ -110,7 +110,7 @@ static int emu_event_last_wqe(struct emu_qp *qp)
 	if (!qp->srq || !emu_gate_enter(&qp->gate))
 		return -EINVAL;
 	emu_qp_fail(qp);
-	emu_leave(qp);
+	emu_qp_leave(qp);
 	return 0;
 }
 

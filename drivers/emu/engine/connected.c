@@ -17,8 +17,9 @@
 #include "fastpath.h"
 
 /*
- * The memory of a message that fastpath.h does not take: inline data, or one element in a region,
- * which is entered then, as @region, until emu_close_source(). NULL if it takes a cursor.
+ * Returns the memory of a message that fastpath.h does not handle, if that is inline data or one
+ * element in a region; the caller is inside that region's gate until it calls emu_close_source()
+ * with @region. NULL: the message needs a cursor.
  */
 static inline void *emu_open_source(struct emu_exec *ex, struct emu_swqe *wqe, int access,
 				    struct emu_region **region)
@@ -49,39 +50,42 @@ static bool emu_is_reliable(const struct emu_exec *ex)
 	return ex->qp->ibqp.qp_type == IB_QPT_RC;
 }
 
-/* Completes the entry with success, whatever became of the message. */
-static inline enum emu_outcome emu_succeed(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
+/* Completes the requester's entry with success, even if an unreliable message was dropped. */
+static inline enum emu_outcome emu_succeed_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_DONE;
 }
 
-/* The responder cannot take the message now: tries again later, or drops it. */
-static noinline enum emu_outcome emu_not_taken(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					       enum emu_outcome outcome)
+/*
+ * The responder cannot take the message now. Returns an outcome that makes a reliable connection
+ * try again; on an unreliable one the message is dropped, and the entry completed.
+ */
+static noinline enum emu_outcome
+emu_retry_or_drop(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos, enum emu_outcome outcome)
 {
 	if (outcome == EMU_RNR) {
 		ex->rnr_timer = READ_ONCE(ex->peer->rnr_timer);
 		if (emu_is_reliable(ex))
-			emu_count(ex->peer->port, EMU_CNT_RNR_SENT, 1);
+			emu_port_count(ex->peer->port, EMU_CNT_RNR_SENT, 1);
 	}
 	if (emu_is_reliable(ex) || outcome == EMU_AGAIN)
 		return outcome;
 	if (ex->peer)
-		emu_count(ex->peer->port, EMU_CNT_DROPPED, 1);
-	return emu_succeed(ex, wqe, pos);
+		emu_port_count(ex->peer->port, EMU_CNT_DROPPED, 1);
+	return emu_succeed_send(ex, wqe, pos);
 }
 
 /*
- * The responder found the requester at fault; no receive of the responder's
- * completes. Returns EMU_FAILED or, if the requester does not learn of it,
- * EMU_DROPPED.
+ * The responder found the requester at fault, and completes no receive. Returns EMU_FAILED; or
+ * EMU_DROPPED on an unreliable connection, whose requester does not learn of it.
  */
-static noinline enum emu_outcome emu_refuse(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-					    enum ib_wc_status status, enum emu_syndrome why)
+static noinline enum emu_outcome
+emu_refuse_message(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos, enum ib_wc_status status,
+		   enum emu_syndrome why)
 {
 	if (!emu_is_reliable(ex)) {
-		emu_not_taken(ex, wqe, pos, EMU_RNR);
+		emu_retry_or_drop(ex, wqe, pos, EMU_RNR);
 		return EMU_DROPPED;
 	}
 	emu_qp_fail(ex->peer);
@@ -91,7 +95,7 @@ static noinline enum emu_outcome emu_refuse(struct emu_exec *ex, struct emu_swqe
 }
 
 /* Fills in those fields of the receive completion that depend on the opcode of the message. */
-static void emu_respond_opcode(struct emu_cqe *cqe, const struct emu_swqe *wqe)
+static void emu_cqe_set_opcode(struct emu_cqe *cqe, const struct emu_swqe *wqe)
 {
 	cqe->opcode = IB_WC_RECV;
 	switch (wqe->opcode) {
@@ -109,10 +113,13 @@ static void emu_respond_opcode(struct emu_cqe *cqe, const struct emu_swqe *wqe)
 	}
 }
 
-/* Gives the responder its completion, of any kind; see emu_complete_recv(). */
-static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
-			const struct emu_rwqe *recv, enum ib_wc_status status,
-			enum emu_syndrome why)
+/*
+ * Completes the responder's receive, with any status and for any opcode; emu_complete_recv() is
+ * for the common case. Returns false if the completion was lost.
+ */
+static bool emu_complete_recv_as(struct emu_exec *ex, const struct emu_swqe *wqe,
+				 const struct emu_rwqe *recv, enum ib_wc_status status,
+				 enum emu_syndrome why)
 {
 	struct emu_qp *peer = ex->peer;
 	struct emu_cqe *cqe;
@@ -125,7 +132,7 @@ static bool emu_respond(struct emu_exec *ex, const struct emu_swqe *wqe,
 	cqe->vendor_err = why;
 	cqe->byte_len = wqe->length;
 	cqe->origin = ex->qp->origin;
-	emu_respond_opcode(cqe, wqe);
+	emu_cqe_set_opcode(cqe, wqe);
 	if (unlikely(status != IB_WC_SUCCESS))
 		cqe->wc_flags = 0;
 	emu_cq_end(to_ecq(peer->ibqp.recv_cq), cqe, pos,
@@ -143,13 +150,13 @@ static noinline enum emu_outcome emu_fail_recv(struct emu_exec *ex, struct emu_s
 					       enum ib_wc_status rstatus, enum emu_syndrome why)
 {
 	/*
-	 * The cause comes first: as soon as the peer has failed, what it has in
-	 * its send queue is flushed.
+	 * This completion tells the cause, so it comes before those of the peer's send queue, which
+	 * is flushed as soon as the peer has failed.
 	 */
-	emu_respond(ex, wqe, recv, status, why);
+	emu_complete_recv_as(ex, wqe, recv, status, why);
 	emu_qp_fail(ex->peer);
 	if (!emu_is_reliable(ex))
-		return emu_succeed(ex, wqe, pos);
+		return emu_succeed_send(ex, wqe, pos);
 	return emu_fail_local(ex, wqe, pos, rstatus, EMU_SYN_REMOTE);
 }
 
@@ -157,18 +164,18 @@ static noinline enum emu_outcome emu_fail_recv(struct emu_exec *ex, struct emu_s
 noinline enum emu_outcome emu_lost_recv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	if (!emu_is_reliable(ex))
-		return emu_succeed(ex, wqe, pos);
+		return emu_succeed_send(ex, wqe, pos);
 	return emu_fail_local(ex, wqe, pos, IB_WC_REM_OP_ERR, EMU_SYN_REMOTE);
 }
 
-/* The message has arrived: completes both sides. */
-static enum emu_outcome emu_delivered(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-				      const struct emu_rwqe *recv)
+/* The message has arrived: counts it, and completes both sides. */
+static enum emu_outcome emu_complete_both(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
+					  const struct emu_rwqe *recv)
 {
 	emu_exec_sent(ex, wqe->length);
-	if (unlikely(!emu_respond(ex, wqe, recv, IB_WC_SUCCESS, EMU_SYN_NONE)))
+	if (unlikely(!emu_complete_recv_as(ex, wqe, recv, IB_WC_SUCCESS, EMU_SYN_NONE)))
 		return emu_lost_recv(ex, wqe, pos);
-	return emu_succeed(ex, wqe, pos);
+	return emu_succeed_send(ex, wqe, pos);
 }
 
 /*
@@ -189,17 +196,16 @@ static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_REM_ACCESS_ERR,
 				     IB_WC_REM_ACCESS_ERR, why);
 	if (taken)
-		emu_respond(ex, wqe, recv, IB_WC_MW_BIND_ERR, why);
+		emu_complete_recv_as(ex, wqe, recv, IB_WC_MW_BIND_ERR, why);
 	emu_qp_fail(peer);
 	ib_qp_notify_event(&peer->ibqp, IB_EVENT_QP_ACCESS_ERR);
 	return EMU_NO_RESPONSE;
 }
 
 /*
- * Executes the invalidation that the message asks the responder for, before a
- * receive is used. If the message is tried again, the invalidation finds its work
- * done already. The message itself can neither come from the memory that it
- * invalidates nor go there.
+ * Executes the invalidation that the message asks the responder for. It comes first, so the
+ * message can neither be read from the memory that it invalidates nor be written there. If the
+ * message is tried again, the key is already invalid, which is no error then.
  */
 static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos)
@@ -209,16 +215,15 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
 
 	/* Nothing is invalidated if there is no receive for the message. */
 	if (!emu_has_receive(ex->peer))
-		return emu_not_taken(ex, wqe, pos, EMU_RNR);
+		return emu_retry_or_drop(ex, wqe, pos, EMU_RNR);
 	outcome = emu_region_invalidate(&ex->peer->ibqp, wqe->ex.invalidate_rkey, &why);
 	return outcome == EMU_FAILED ? emu_refuse_inv(ex, wqe, pos, why) : outcome;
 }
 
 /*
- * Copies a message into a receive, with cursors. Ends both sides if that fails.
- * This is not inline, and neither is anything else that has cursors and is off the
- * path of simple messages, because kernels are built to clear a function's
- * variables on entry.
+ * Copies a message into a receive with cursors, and completes both sides. Not inline, like all
+ * that has cursors and is not needed for simple messages: with CONFIG_INIT_STACK_ALL_*, an inlined
+ * cursor would be initialised for each of these, too.
  */
 static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					     struct emu_rwqe *recv, struct emu_cursor *from)
@@ -233,8 +238,8 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 	emu_cursor_end(&to);
 	emu_rwqe_unclip(recv, num_sge, cut);
 	/*
-	 * The message is tried again, and then goes into the same receive; or the requester's
-	 * memory has gone while it was read, of which the responder is to hear nothing.
+	 * Park the receive for the next try if the responder's memory is being moved; or for the
+	 * next message if the requester's memory failed, which is none of the responder's business.
 	 */
 	if (unlikely(to.why == EMU_SYN_PAUSED || (!to.why && from->why)) &&
 	    emu_park_recv(ex->peer, recv))
@@ -249,7 +254,7 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 	if (unlikely(from->why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_QP_OP_ERR, IB_WC_LOC_PROT_ERR,
 				     from->why);
-	return emu_delivered(ex, wqe, pos, recv);
+	return emu_complete_both(ex, wqe, pos, recv);
 }
 
 /* Copies a simple message into a receive that is not simple. */
@@ -262,7 +267,7 @@ static noinline enum emu_outcome emu_scatter_simple(struct emu_exec *ex, struct 
 	return emu_scatter(ex, wqe, pos, recv, &from);
 }
 
-/* Copies a simple message into a receive that is in a region, in one piece as most are. */
+/* Copies a simple message into a receive in a region: most are contiguous, and need no cursor. */
 static noinline enum emu_outcome emu_exec_send_to_region(struct emu_exec *ex,
 							 struct emu_swqe *wqe, u32 pos,
 							 struct emu_rwqe *recv, void *simple)
@@ -276,7 +281,7 @@ static noinline enum emu_outcome emu_exec_send_to_region(struct emu_exec *ex,
 		return emu_scatter_simple(ex, wqe, pos, recv, simple);
 	emu_copy_simple(to, simple, wqe->length);
 	emu_target_leave(sink->region);
-	return emu_delivered(ex, wqe, pos, recv);
+	return emu_complete_both(ex, wqe, pos, recv);
 }
 
 /* The message is in memory at @simple or, if that is NULL, where @from leads. */
@@ -290,7 +295,7 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 
 	outcome = emu_enter_peer(ex);
 	if (unlikely(outcome != EMU_DONE))
-		return emu_not_taken(ex, wqe, pos, outcome);
+		return emu_retry_or_drop(ex, wqe, pos, outcome);
 	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
 		outcome = emu_exec_send_inv(ex, wqe, pos);
 		if (outcome != EMU_DONE)
@@ -298,8 +303,8 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	}
 	outcome = emu_claim(ex->peer, room, recv);
 	if (unlikely(outcome != EMU_DONE))
-		return emu_not_taken(ex, wqe, pos, outcome);
-	/* Unreliable messages take no receive that is too short. */
+		return emu_retry_or_drop(ex, wqe, pos, outcome);
+	/* Not reached by unreliable messages: @room keeps them from taking a short receive. */
 	if (unlikely(wqe->length > recv->length))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR,
 				     IB_WC_REM_INV_REQ_ERR, EMU_SYN_LENGTH);
@@ -310,7 +315,7 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	if (!to)
 		return emu_exec_send_to_region(ex, wqe, pos, recv, simple);
 	memcpy(to, simple, wqe->length);
-	return emu_delivered(ex, wqe, pos, recv);
+	return emu_complete_both(ex, wqe, pos, recv);
 }
 
 static noinline enum emu_outcome emu_exec_send_gather(struct emu_exec *ex, struct emu_swqe *wqe,
@@ -353,8 +358,8 @@ static struct ib_sge emu_remote_sge(const struct emu_swqe *wqe)
 }
 
 /*
- * This access to the responder's memory is not allowed. A receive that waits for the
- * immediate data reports it, too: IBTA vol. 1, 11.6.2, local access error.
+ * Refuses an access to the responder's memory. If the message had immediate data for a receive,
+ * that receive reports the error as well: IBTA vol. 1, 11.6.2, local access error.
  */
 static noinline enum emu_outcome emu_refuse_access(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos, enum emu_syndrome why)
@@ -363,8 +368,8 @@ static noinline enum emu_outcome emu_refuse_access(struct emu_exec *ex, struct e
 
 	if (wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM && emu_is_reliable(ex) &&
 	    emu_claim(ex->peer, 0, recv) == EMU_DONE)
-		emu_respond(ex, wqe, recv, IB_WC_LOC_ACCESS_ERR, why);
-	return emu_refuse(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
+		emu_complete_recv_as(ex, wqe, recv, IB_WC_LOC_ACCESS_ERR, why);
+	return emu_refuse_message(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
 }
 
 /*
@@ -376,7 +381,7 @@ static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 					struct emu_cursor *remote)
 {
 	if (unlikely((READ_ONCE(ex->peer->access) & access) != access))
-		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_QP_ACCESS);
+		return emu_refuse_message(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_QP_ACCESS);
 	emu_cursor_init(remote, &ex->peer->ibqp, ex->peer->ibqp.pd, there, 1, access);
 	if (likely(emu_cursor_check(remote)))
 		return EMU_DONE;
@@ -386,10 +391,7 @@ static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wq
 	return emu_refuse_access(ex, wqe, pos, remote->why);
 }
 
-/*
- * After a copy: did the memory of one side turn out to be unusable, or has it
- * moved?
- */
+/* After a copy: whether the memory of either side has failed, or is being moved. */
 static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       const struct emu_cursor *local,
 				       const struct emu_cursor *remote)
@@ -404,9 +406,9 @@ static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 }
 
 /*
- * Called with both sides opened. A receive is taken last, when nothing can be
- * refused any more and the data is in place. If an SRQ has run out meanwhile, the
- * data is written again.
+ * Called with both sides opened. The receive for immediate data is taken last, when the data is
+ * in place and nothing can be refused any more. If an SRQ has run out of receives by then, the
+ * entry is tried again, and writes the data once more.
  */
 static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       struct emu_cursor *local, struct emu_cursor *remote)
@@ -416,7 +418,7 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 	struct emu_rwqe *recv = ex->qp->taken;
 
 	if (unlikely(imm && !emu_has_receive(ex->peer)))
-		return emu_not_taken(ex, wqe, pos, EMU_RNR);
+		return emu_retry_or_drop(ex, wqe, pos, EMU_RNR);
 	emu_copy(ex, remote, local, wqe->length);
 	outcome = emu_check_copy(ex, wqe, pos, local, remote);
 	if (unlikely(outcome != EMU_DONE))
@@ -424,17 +426,17 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 	if (unlikely(imm)) {
 		outcome = emu_claim(ex->peer, 0, recv);
 		if (outcome != EMU_DONE)
-			return emu_not_taken(ex, wqe, pos, outcome);
-		return emu_delivered(ex, wqe, pos, recv);
+			return emu_retry_or_drop(ex, wqe, pos, outcome);
+		return emu_complete_both(ex, wqe, pos, recv);
 	}
 	emu_exec_sent(ex, wqe->length);
-	return emu_succeed(ex, wqe, pos);
+	return emu_succeed_send(ex, wqe, pos);
 }
 
 /*
  * Executes an RDMA WRITE or READ without cursors. Returns false, with nothing done, if it needs
- * them. The region of its own memory is left before it completes: from then on the owner may
- * reuse the region.
+ * them. Leaves the region of the local memory before the entry completes, because the consumer
+ * may free or invalidate the region as soon as it sees the completion.
  */
 static noinline bool emu_exec_rdma_short(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
@@ -475,13 +477,13 @@ enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 			emu_cursor_end(&remote);
 		}
 	} else {
-		outcome = emu_not_taken(ex, wqe, pos, outcome);
+		outcome = emu_retry_or_drop(ex, wqe, pos, outcome);
 	}
 	emu_cursor_end(&local);
 	return outcome == EMU_DROPPED ? EMU_DONE : outcome;
 }
 
-/* Do this requester and this responder allow reads and atomics at all? */
+/* Checks that both ends allow RDMA READs and atomics, and enters the responder. */
 static enum emu_outcome emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum emu_outcome outcome;
@@ -492,7 +494,7 @@ static enum emu_outcome emu_check_rd_atomic(struct emu_exec *ex, struct emu_swqe
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
 	if (unlikely(!ex->peer->attr.max_dest_rd_atomic))
-		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_RD_ATOMIC);
+		return emu_refuse_message(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_RD_ATOMIC);
 	return EMU_DONE;
 }
 
@@ -509,7 +511,7 @@ static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struc
 		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
-	/* The requester's own memory matters when the answer arrives. */
+	/* Checked last: on a wire, the requester needs it when the answer arrives. */
 	if (unlikely(!emu_open_local(ex, wqe, IB_ACCESS_LOCAL_WRITE, &local))) {
 		emu_cursor_end(&remote);
 		return emu_fail_memory(ex, wqe, pos, local.why);
@@ -523,7 +525,7 @@ static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struc
 	return outcome;
 }
 
-/* The first step of emu_exec_read(), for a caller that looks at the data then. */
+/* The first step of emu_exec_read(), for captures, which record the data before it completes. */
 enum emu_outcome emu_exec_read_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	enum emu_outcome outcome = emu_read_data(ex, wqe, pos);
@@ -548,9 +550,9 @@ enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 	}
 	if (unlikely(wqe->opcode == IB_WR_RDMA_READ_WITH_INV)) {
 		/*
-		 * The key may be in use for a moment, so the invalidation may be
-		 * tried again. The data is not read again then, because the key is
-		 * of no use any more.
+		 * Somebody may be using the key at the moment: then the invalidation is tried
+		 * again. The data must not be read again then, as the key may be invalid by that
+		 * time.
 		 */
 		wqe->rdma.data_done = true;
 		outcome = emu_region_invalidate(&ex->qp->ibqp, wqe->ex.invalidate_rkey, &why);
@@ -559,7 +561,7 @@ enum emu_outcome emu_exec_read(struct emu_exec *ex, struct emu_swqe *wqe, u32 po
 		if (outcome != EMU_DONE)
 			return outcome;
 	}
-	return emu_succeed(ex, wqe, pos);
+	return emu_succeed_send(ex, wqe, pos);
 }
 
 /* Executes the operation on the responder's memory. Returns the previous value. */
@@ -591,7 +593,7 @@ static __always_inline enum emu_outcome emu_atomic_data(struct emu_exec *ex,
 	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
 		access = IB_ACCESS_REMOTE_WRITE;
 	if (unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
-		return emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+		return emu_refuse_message(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
 	outcome = emu_open_remote(ex, wqe, pos, &there, access, &remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
@@ -602,15 +604,15 @@ static __always_inline enum emu_outcome emu_atomic_data(struct emu_exec *ex,
 		wqe->atomic.done = true;
 		emu_exec_sent(ex, sizeof(u64));
 	} else {
-		outcome = emu_refuse(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
+		outcome = emu_refuse_message(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
 	}
 	emu_cursor_end(&remote);
 	return outcome;
 }
 
 /*
- * The answer may have to wait for the requester's memory, or find that it is not usable; the
- * operation is not repeated, and not undone then.
+ * Writes the previous value into the requester's memory. If that is being moved, only this is
+ * tried again; if it cannot be used, the entry fails, but the operation is not undone.
  */
 static enum emu_outcome emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
@@ -623,10 +625,10 @@ static enum emu_outcome emu_atomic_answer(struct emu_exec *ex, struct emu_swqe *
 	emu_cursor_end(&local);
 	if (unlikely(local.why))
 		return emu_fail_memory(ex, wqe, pos, local.why);
-	return emu_succeed(ex, wqe, pos);
+	return emu_succeed_send(ex, wqe, pos);
 }
 
-/* The first step of emu_exec_atomic(), likewise. */
+/* The first step of emu_exec_atomic(), for captures as emu_exec_read_data(). */
 enum emu_outcome emu_exec_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	return emu_atomic_data(ex, wqe, pos);
@@ -643,6 +645,6 @@ enum emu_outcome emu_exec_atomic(struct emu_exec *ex, struct emu_swqe *wqe, u32 
 	}
 	/* ATOMIC WRITE returns no previous value. */
 	if (unlikely(wqe->opcode == IB_WR_ATOMIC_WRITE))
-		return emu_succeed(ex, wqe, pos);
+		return emu_succeed_send(ex, wqe, pos);
 	return emu_atomic_answer(ex, wqe, pos);
 }

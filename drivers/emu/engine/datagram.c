@@ -22,11 +22,11 @@
 #define EMU_NEXT_IBA	0x1b
 
 /*
- * The largest group for which a poster delivers the message itself. In hard interrupt there
- * is none: what a copy costs depends on its receiver.
+ * A poster delivers a multicast itself if the group has at most this many members; in hard
+ * interrupt it never does, because a copy may take long, depending on its receiver.
  */
 #define EMU_MCAST_INLINE	8
-/* How much a runner delivers with preemption off, in bytes as of a budget. */
+/* After this much of a multicast, a runner enables preemption for a moment; as of a budget. */
 #define EMU_MCAST_BUDGET	SZ_64K
 
 /**
@@ -79,10 +79,7 @@ static u8 emu_network_hdr_type(const struct emu_av *av)
 	return emu_is_ipv4(av) ? RDMA_NETWORK_IPV4 : RDMA_NETWORK_IPV6;
 }
 
-/*
- * Bytes that the packet of a datagram has behind the network header: what a header says its payload
- * is. IBTA vol. 1, 8.3.4 and A17.
- */
+/* The payload length in the network header of a datagram's packet. IBTA vol. 1, 8.3.4 and A17. */
 static u32 emu_datagram_paylen(const struct emu_av *av, const struct emu_swqe *wqe)
 {
 	u32 length = IB_BTH_BYTES + IB_DETH_BYTES + ALIGN(wqe->length, 4) + IB_ICRC_BYTES;
@@ -191,15 +188,18 @@ end:
 	return local.why;
 }
 
-/* A receive was taken, but @why is wrong with its memory, or dg->why with the sender's. */
+/*
+ * Ends a receive that was taken, but whose memory has failed with @why, or the sender's with
+ * dg->why.
+ */
 static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *dg,
 				       const struct emu_rwqe *recv, u16 pkey_index,
 				       enum emu_syndrome why)
 {
-	/* If it was the sender's memory, the receiver hears nothing of the message. */
+	/* Keep it for the next message if the receiver's memory moves or the sender's failed. */
 	if ((why == EMU_SYN_PAUSED || (!why && dg->why)) && emu_park_recv(to, recv)) {
 		if (why)
-			emu_count(to->port, EMU_CNT_DROPPED, 1);
+			emu_port_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
 	if (why && why != EMU_SYN_PAUSED) {
@@ -207,7 +207,7 @@ static noinline void emu_not_delivered(struct emu_qp *to, struct emu_datagram *d
 		emu_qp_fail(to);
 		return;
 	}
-	/* It is used up, as another one has the place; but the receiver is not at fault. */
+	/* It could not be parked, as another one is: it ends, but not by the receiver's fault. */
 	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REMOTE);
 }
 
@@ -221,20 +221,17 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 	struct emu_rwqe *recv = dg->ex->qp->taken;
 
 	if (pkey_index < 0) {
-		emu_count(to->port, EMU_CNT_PKEY, 1);
+		emu_port_count(to->port, EMU_CNT_PKEY, 1);
 		return;
 	}
 	if (READ_ONCE(to->qkey) != dg->wqe->ud.qkey) {
-		emu_count(to->port, EMU_CNT_QKEY, 1);
+		emu_port_count(to->port, EMU_CNT_QKEY, 1);
 		return;
 	}
-	/*
-	 * There is nothing to deliver either if the sender's memory went away
-	 * after an earlier receiver.
-	 */
+	/* dg->why: the sender's memory failed while an earlier receiver's copy was made. */
 	if (dg->why ||
 	    emu_claim(to, sizeof(union rdma_network_hdr) + length, recv) != EMU_DONE) {
-		emu_count(to->port, EMU_CNT_DROPPED, 1);
+		emu_port_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
 	why = emu_copy_datagram(to, dg, recv);
@@ -255,10 +252,13 @@ static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
 		return;
 	if ((!dg->port || to->port == dg->port) && READ_ONCE(to->port->state) == IB_PORT_ACTIVE)
 		emu_deliver(to, dg);
-	emu_leave(to);
+	emu_qp_leave(to);
 }
 
-/* A long list of receivers must not keep others from using a runner's CPU. */
+/*
+ * Delivers one copy of a multicast. A runner enables preemption now and then, so that a large
+ * group does not keep others from the CPU.
+ */
 static void emu_deliver_copy(struct emu_qp *to, void *data)
 {
 	struct emu_datagram *dg = data;
@@ -275,11 +275,11 @@ static void emu_deliver_copy(struct emu_qp *to, void *data)
 }
 
 /*
- * No receiver may get a message twice, so a multicast is delivered to all in one go. If
- * there are many, or each copy takes long, a runner does it.
+ * A multicast is delivered to all in one go, because no receiver may get it twice. So one that may
+ * take long, by the number of receivers or by the cost of each copy, is left to a runner.
  */
-static bool emu_is_for_runner(const struct emu_exec *ex, const struct emu_swqe *wqe,
-			      const struct emu_av *av)
+static bool emu_mcast_needs_runner(const struct emu_exec *ex, const struct emu_swqe *wqe,
+				   const struct emu_av *av)
 {
 	if (ex->may_sleep)
 		return false;
@@ -299,7 +299,7 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
 	else
 		to = xa_load(&dg->port->edev->qps, dg->wqe->ud.qpn);
 	if (!to || !emu_qp_is_datagram(to)) {
-		emu_count(dg->port, EMU_CNT_DROPPED, 1);
+		emu_port_count(dg->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
 	emu_deliver_entered(to, dg);
@@ -322,10 +322,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	struct emu_cursor local;
 	bool fits;
 
-	/*
-	 * It was posted in the error state, which has been left since; see
-	 * emu_may_post_any().
-	 */
+	/* Only posted in the error state, see emu_is_drain_wr(); but that has been left since. */
 	if (unlikely(wqe->opcode != IB_WR_SEND && wqe->opcode != IB_WR_SEND_WITH_IMM))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_NONE);
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
@@ -341,7 +338,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	if (unlikely(!fits && qp->user_sq))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
 	if (fits && READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
-		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_is_for_runner(ex, wqe, dg.av))
+		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_mcast_needs_runner(ex, wqe, dg.av))
 			return EMU_AGAIN;
 		rcu_read_lock();
 		if (wqe->ud.qpn == IB_MULTICAST_QPN)
@@ -350,7 +347,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 			emu_deliver_unicast(&dg);
 		rcu_read_unlock();
 	}
-	/* No receiver gets a message twice. */
+	/* Once it was delivered to somebody, it must not be tried again. */
 	if (unlikely(dg.why) && !(dg.why == EMU_SYN_PAUSED && dg.delivered))
 		return emu_fail_memory(ex, wqe, pos, dg.why);
 	emu_complete_send(qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);

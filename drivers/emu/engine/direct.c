@@ -116,7 +116,7 @@ static __always_inline void emu_direct_count(struct emu_qp *qp, struct emu_qp *p
 		emu_count_messages(qp->port, peer->port, 1, msg->length);
 }
 
-/* Executes the request, which has the position @pos, as emu_simple() does. */
+/* Executes the request, which has the position @pos, as emu_simple_execute() does. */
 static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 							    const struct ib_send_wr *wr, u32 length,
 							    u32 pos)
@@ -131,17 +131,17 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 	local = emu_short_span(wr->sg_list, 1);
 	if (unlikely(!local || !emu_reenter_peer(qp, peer)))
 		return EMU_NOT_SIMPLE;
-	way = emu_simple(qp, peer, &msg, local, pos);
+	way = emu_simple_execute(qp, peer, &msg, local, pos);
 	/* By itself: from here on the compiler knows the way, and the caller need not ask. */
 	if (likely(way == EMU_SIMPLE)) {
 		emu_direct_count(qp, peer, &msg);
-		emu_leave(peer);
+		emu_qp_leave(peer);
 		return EMU_SIMPLE;
 	}
 	/* The message has arrived. */
 	if (way == EMU_SIMPLE_LOST)
 		emu_direct_count(qp, peer, &msg);
-	emu_leave(peer);
+	emu_qp_leave(peer);
 	return way;
 }
 
@@ -197,7 +197,7 @@ static __always_inline enum emu_shortcut emu_chain_execute(struct emu_qp *qp, st
 	local = emu_short_span(wr->sg_list, 1);
 	if (unlikely(!local))
 		return EMU_NOT_SIMPLE;
-	way = emu_simple(qp, peer, &msg, local, pos);
+	way = emu_simple_execute(qp, peer, &msg, local, pos);
 	if (unlikely(msg.opcode == IB_WR_RDMA_READ) && way == EMU_SIMPLE) {
 		reads->messages++;
 		reads->bytes += msg.length;
@@ -214,7 +214,7 @@ static __always_inline void emu_chain_end(struct emu_qp *qp, struct emu_qp *peer
 				   bytes - reads->bytes);
 	if (unlikely(reads->messages))
 		emu_count_messages(peer->port, qp->port, reads->messages, reads->bytes);
-	emu_leave(peer);
+	emu_qp_leave(peer);
 }
 
 /**

@@ -11,28 +11,25 @@
 
 /* Local ACK timeout: 4.096 us times two to the given power (IBTA 9.7.6.1.3). */
 #define EMU_TIMEOUT_UNIT_NS	4096
-/* How often a queue pair that never times out looks for its peer. */
+/* The interval at which a queue pair without a timeout looks for its peer. */
 #define EMU_PROBE_NS		NSEC_PER_SEC
 /* The rnr_retry value for an unlimited number of retries. */
 #define EMU_RNR_FOREVER		7
-/*
- * How often an owner looks again because the doorbell was rung, before it leaves that to a
- * runner.
- */
+/* After this many rings of the doorbell, an owner hands the queue pair over to a runner. */
 #define EMU_MAX_LOOKS		64
 /*
- * The time between retries on a CPU, in the long run: 32 a millisecond, each of which takes
- * some us. Otherwise a process could leave queue pairs behind that wait for a receive and
+ * The mean time between retries on a CPU: 32 a millisecond, each of which takes some us. Without
+ * this limit, a process could leave so many queue pairs waiting for a receive that their retries
  * keep the runner busy for ever.
  */
 #define EMU_RETRY_NS		(NSEC_PER_MSEC / 32)
-/* But no queue pair waits longer for that, which is more than 16384 that wait can ask for. */
+/* But no queue pair waits longer than this: 16384 of them that wait take half of it. */
 #define EMU_RETRY_MAX_NS	NSEC_PER_SEC
 
 /**
  * struct emu_pace - retries on a CPU
- * @next: when there is time for one more, by the clock of the CPU: for the kernel's queue
- *	pairs, and for those of processes, which so cannot hold up the kernel's
+ * @next: when the next retry may run, by the clock of the CPU: one time for the kernel's queue
+ *	pairs, and one for those of processes, so that these cannot delay the kernel's
  */
 struct emu_pace {
 	u64 next[2];
@@ -53,20 +50,20 @@ static u64 emu_rnr_delay_ns(u8 code)
 }
 
 /*
- * The least delay of a retry of @qp, after those that others have asked for. An interrupt that
- * asks at the same time makes little difference.
+ * Reserves the next free slot for a retry of @qp, and returns the time until then. Not atomic: an
+ * interrupt that reserves one at the same moment does little harm.
  */
 static u64 emu_pace_ns(const struct emu_qp *qp)
 {
 	u64 *next = &this_cpu_ptr(&emu_pace)->next[!!qp->user_sq];
 	u64 now = local_clock(), slot = max(*next, now);
 
-	/* A slot stays given out, also if the wait ends early: as does that of each change. */
+	/* The slot is not given back, even if the wait ends early, as after each change. */
 	*next = min_t(u64, slot + EMU_RETRY_NS, now + EMU_RETRY_MAX_NS);
 	return slot - now;
 }
 
-/* The entry under way is tried again after a while. Preemption is off. */
+/* Parks the queue pair, to try the entry under way again later. Preemption is off. */
 static enum emu_service emu_retry_after(struct emu_exec *ex, u64 delay_ns)
 {
 	emu_exec_end(ex);
@@ -74,24 +71,18 @@ static enum emu_service emu_retry_after(struct emu_exec *ex, u64 delay_ns)
 	return emu_qp_park(ex->qp, max(delay_ns, emu_pace_ns(ex->qp)));
 }
 
-/* The entry under way has been tried often enough. */
-static enum emu_service emu_give_up(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-				    enum ib_wc_status status, enum emu_syndrome why)
-{
-	emu_exec_end(ex);
-	emu_fail_local(ex, wqe, pos, status, why);
-	return EMU_IDLE;
-}
-
+/* The peer has no receive posted: tries again after a while, or fails the entry. */
 static enum emu_service emu_wait_receive(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	struct emu_qp *qp = ex->qp;
 	u64 delay_ns = emu_rnr_delay_ns(ex->rnr_timer);
 
-	emu_count(qp->port, EMU_CNT_RNR, 1);
+	emu_port_count(qp->port, EMU_CNT_RNR, 1);
 	if (qp->attr.rnr_retry != EMU_RNR_FOREVER && !qp->rnr_retries--) {
-		emu_count(qp->port, EMU_CNT_RNR_EXCEEDED, 1);
-		return emu_give_up(ex, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
+		emu_port_count(qp->port, EMU_CNT_RNR_EXCEEDED, 1);
+		emu_exec_end(ex);
+		emu_fail_local(ex, wqe, pos, IB_WC_RNR_RETRY_EXC_ERR, EMU_SYN_RNR);
+		return EMU_IDLE;
 	}
 	/* An RNR NAK is an answer: the peer is alive, so the timeouts are counted anew. */
 	qp->retries = qp->attr.retry_cnt;
@@ -102,20 +93,20 @@ static enum emu_service emu_wait_peer(struct emu_exec *ex)
 {
 	struct emu_qp *qp = ex->qp;
 
-	emu_count(qp->port, EMU_CNT_TIMEOUT, 1);
-	/*
-	 * A timeout of 0 means none: the owner checks now and then whether the peer
-	 * is there.
-	 */
+	emu_port_count(qp->port, EMU_CNT_TIMEOUT, 1);
+	/* A timeout of 0 means none: check now and then whether the peer is there. */
 	if (!qp->attr.timeout)
 		return emu_retry_after(ex, EMU_PROBE_NS);
-	/* Below 0 after the last attempt, which has its full timeout, too: emu_end_unanswered(). */
+	/*
+	 * After the last attempt this is -1, and the timer is armed once more, as the last attempt
+	 * has its full timeout, too; then emu_end_unanswered() fails the entry.
+	 */
 	qp->retries--;
 	return emu_retry_after(ex, (u64)EMU_TIMEOUT_UNIT_NS << (qp->attr.timeout & 31));
 }
 
-/* An entry that had been tried before is done. */
-static noinline void emu_retried(struct emu_qp *qp)
+/* An entry that was retried has ended: the next one has all its retries again. */
+static noinline void emu_retry_done(struct emu_qp *qp)
 {
 	qp->retrying = false;
 	emu_qp_reset_retries(qp);
@@ -141,8 +132,8 @@ static inline bool emu_may_execute(const struct emu_qp *qp)
 }
 
 /*
- * Is the rest of the budget enough? A runner takes a message of up to EMU_RUNNER_BYTES while any
- * budget is left.
+ * Whether the rest of the budget is enough for the entry. A runner executes a message of up to
+ * EMU_RUNNER_BYTES while any budget is left.
  */
 static bool emu_budget_covers(s64 budget, const struct emu_swqe *wqe, const struct emu_exec *ex)
 {
@@ -179,8 +170,8 @@ static noinline bool emu_execute_fetch(struct emu_exec *ex)
 }
 
 /*
- * Executes entries in order until the queue, the budget or the state ends this.
- * EMU_DONE: there is nothing left, or nothing to be done in this state.
+ * Executes entries in order, until the queue is empty, the budget is spent, an entry has to wait,
+ * or the state forbids it. Returns EMU_DONE if nothing is left that this state lets it execute.
  */
 static inline enum emu_outcome emu_execute(struct emu_exec *ex, s64 *budget,
 					   struct emu_swqe **pwqe, u32 *pos)
@@ -208,8 +199,9 @@ static inline enum emu_outcome emu_execute(struct emu_exec *ex, s64 *budget,
 				ex->cost = 0;
 			}
 			/*
-			 * The entry may be half done, so it must be finished in SQD. Whoever is in
-			 * the way may have lost the CPU: a runner does not try again at once.
+			 * The entry may be half done, so it must be finished even in SQD. Whoever
+			 * is in the way may be preempted, perhaps by this runner, so a runner waits
+			 * rather than spin.
 			 */
 			if (unlikely(outcome == EMU_AGAIN)) {
 				qp->retrying = true;
@@ -220,7 +212,7 @@ static inline enum emu_outcome emu_execute(struct emu_exec *ex, s64 *budget,
 				return outcome;
 		}
 		if (unlikely(qp->retrying))
-			emu_retried(qp);
+			emu_retry_done(qp);
 		*budget -= EMU_ENTRY_COST + length;
 	}
 	return EMU_DONE;
@@ -259,7 +251,7 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 	int state;
 
 	service = emu_service_sends(qp, budget, may_sleep);
-	/* After handing a queue pair over, its former owner must not touch it any more. */
+	/* Somebody else owns the queue pair by now: do not touch it. */
 	if (service == EMU_MOVED)
 		return service;
 	state = atomic_read(&qp->state);
@@ -270,8 +262,8 @@ static enum emu_service emu_service(struct emu_qp *qp, s64 *budget, bool may_sle
 }
 
 /*
- * The timeout of the last attempt has expired: completes the oldest entry in error. Called by a
- * runner; whatever else wakes a queue pair that waits has changed its state or reset its retries.
+ * Fails the oldest entry, after the timeout of its last attempt. It is the timer that has woken
+ * the runner: all else that ends a wait has changed the state or reset the retries.
  */
 static noinline void emu_end_unanswered(struct emu_qp *qp)
 {
@@ -282,7 +274,7 @@ static noinline void emu_end_unanswered(struct emu_qp *qp)
 	wqe = emu_may_execute(qp) ? emu_ring_peek(&qp->sq, &pos) : NULL;
 	if (!wqe)
 		return;
-	emu_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
+	emu_port_count(qp->port, EMU_CNT_TIMEOUT_EXCEEDED, 1);
 	emu_fail_local(&ex, wqe, pos, IB_WC_RETRY_EXC_ERR, EMU_SYN_NO_RESPONSE);
 }
 
@@ -294,7 +286,7 @@ void emu_serve(struct emu_qp *qp, s64 budget, bool may_sleep)
 	if (may_sleep && unlikely(qp->retries < 0))
 		emu_end_unanswered(qp);
 	while (emu_service(qp, &budget, may_sleep) == EMU_IDLE && !emu_qp_release(qp)) {
-		/* Posters that keep ringing without need must not keep us here. */
+		/* Posters may ring for ever, with work or without: do not stay here for that. */
 		if (unlikely(++looks > EMU_MAX_LOOKS)) {
 			emu_qp_hand_over(qp);
 			return;

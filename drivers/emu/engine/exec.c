@@ -140,7 +140,7 @@ static enum emu_outcome emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe,
 {
 	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
 		return EMU_NO_RESPONSE;
-	emu_count(ex->qp->port, EMU_CNT_DROPPED, 1);
+	emu_port_count(ex->qp->port, EMU_CNT_DROPPED, 1);
 	emu_complete_send(ex->qp, wqe, pos, IB_WC_SUCCESS, EMU_SYN_NONE);
 	return EMU_DROPPED;
 }

@@ -233,7 +233,7 @@ static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, stru
 }
 
 /**
- * emu_simple() - execute a simple message
+ * emu_simple_execute() - execute a simple message
  * @qp: queue pair that sends it, owned by the caller
  * @peer: its peer, entered
  * @msg: the message
@@ -245,9 +245,9 @@ static __always_inline enum emu_shortcut emu_simple_rdma(struct emu_qp *qp, stru
  * Context: The owner of the queue pair's doorbell, preemption off.
  * Return: see enum emu_shortcut.
  */
-static __always_inline enum emu_shortcut emu_simple(struct emu_qp *qp, struct emu_qp *peer,
-						    const struct emu_simple *msg, void *local,
-						    u32 pos)
+static __always_inline enum emu_shortcut emu_simple_execute(struct emu_qp *qp, struct emu_qp *peer,
+							    const struct emu_simple *msg,
+							    void *local, u32 pos)
 {
 	if (likely(msg->opcode == IB_WR_SEND))
 		return emu_simple_send(qp, peer, msg, local, pos);
@@ -289,7 +289,7 @@ static __always_inline bool emu_exec_simple(struct emu_exec *ex, struct emu_qp *
 	local = emu_short_span(wqe->sge, wqe->num_sge);
 	if (unlikely(!local || !qp->fastpath || !emu_enter_same_peer(ex)))
 		return false;
-	way = emu_simple(qp, ex->peer, &msg, local, pos);
+	way = emu_simple_execute(qp, ex->peer, &msg, local, pos);
 	if (unlikely(way == EMU_NOT_SIMPLE))
 		return false;
 	emu_simple_count(ex, &msg);

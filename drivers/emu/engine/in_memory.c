@@ -34,7 +34,7 @@ void emu_leave_peer(struct emu_exec *ex)
 		ex->bytes = 0;
 	}
 	ex->peer = NULL;
-	emu_leave(peer);
+	emu_qp_leave(peer);
 }
 
 /* Is @peer connected to @qp, as @qp is to @peer? Called inside the peer's gate. */
@@ -47,7 +47,7 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 		return false;
 	if (!emu_pkeys_match(emu_port_pkey(qp->port, qp->attr.pkey_index),
 			     emu_port_pkey(peer->port, peer->attr.pkey_index))) {
-		emu_count(peer->port, EMU_CNT_PKEY, 1);
+		emu_port_count(peer->port, EMU_CNT_PKEY, 1);
 		return false;
 	}
 	if (qp->edev->ethernet)
@@ -83,7 +83,7 @@ static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 		       EMU_AGAIN : EMU_NO_RESPONSE;
 	}
 	if (unlikely(peer->port != port || !emu_is_connected(qp, peer))) {
-		emu_leave(peer);
+		emu_qp_leave(peer);
 		return EMU_NO_RESPONSE;
 	}
 	qp->peer = peer;

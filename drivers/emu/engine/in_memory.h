@@ -88,7 +88,7 @@ static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu
 		return false;
 	if (likely(qp->peer_gen == emu_fabric_generation()))
 		return true;
-	emu_leave(peer);
+	emu_qp_leave(peer);
 	return false;
 }
 

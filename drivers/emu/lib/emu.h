@@ -342,7 +342,7 @@ static inline struct emu_port *emu_port(struct ib_device *ibdev, u32 port_num)
 	return &to_edev(ibdev)->ports[port_num - 1];
 }
 
-static inline void emu_count(struct emu_port *port, enum emu_counter counter, u64 n)
+static inline void emu_port_count(struct emu_port *port, enum emu_counter counter, u64 n)
 {
 	this_cpu_add(port->counters->value[counter], n);
 }

@@ -118,12 +118,6 @@ static const struct {
 
 /* --- asking -------------------------------------------------------------------- */
 
-/* Each attempt to send a message can be lost; all else happens to a request once. */
-static bool emu_fault_per_attempt(enum emu_fault_action action)
-{
-	return action == EMU_FAULT_DROP || action == EMU_FAULT_NO_RECEIVE;
-}
-
 static bool emu_fault_rule_is_about(const struct emu_fault_rule *rule,
 				    const struct emu_fault_site *site)
 {
@@ -131,10 +125,12 @@ static bool emu_fault_rule_is_about(const struct emu_fault_rule *rule,
 		return false;
 	if (!(rule->ops & BIT_ULL(site->opcode)))
 		return false;
-	return !site->retrying || emu_fault_per_attempt(rule->action);
+	/* Each attempt to send a message can be lost; all else happens to a request once. */
+	return !site->retrying || rule->action == EMU_FAULT_DROP ||
+	       rule->action == EMU_FAULT_NO_RECEIVE;
 }
 
-/* Does request number @n, from 1, go wrong by the position that it has? */
+/* Whether request number @n, counted from 1, is one that @rule selects by position. */
 static bool emu_fault_rule_counts(const struct emu_fault_rule *rule, u64 n)
 {
 	if (n < rule->nth)

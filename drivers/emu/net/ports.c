@@ -63,11 +63,6 @@ void emu_port_config_init(struct emu_port_config *config)
 	};
 }
 
-static enum ib_port_phys_state emu_port_phys_state(enum ib_port_state state)
-{
-	return state == IB_PORT_DOWN ? IB_PORT_PHYS_STATE_DISABLED : IB_PORT_PHYS_STATE_LINK_UP;
-}
-
 /*
  * Values that were not set are those of the network device, or 4X EDR without one. Takes the
  * RTNL, under which the device is therefore never unregistered.
@@ -94,7 +89,8 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 
 	/* The midlayer has cleared *attr and filled in what it knows. */
 	attr->state = READ_ONCE(port->state);
-	attr->phys_state = emu_port_phys_state(attr->state);
+	attr->phys_state = attr->state == IB_PORT_DOWN ? IB_PORT_PHYS_STATE_DISABLED :
+							 IB_PORT_PHYS_STATE_LINK_UP;
 	attr->max_mtu = IB_MTU_4096;
 	attr->active_mtu = READ_ONCE(port->mtu);
 	attr->gid_tbl_len = EMU_GID_TBL_LEN;
@@ -198,7 +194,7 @@ static void emu_port_update_state(struct emu_port *port)
 	} else if (old == IB_PORT_ACTIVE) {
 		emu_sa_port_down(port);
 		emu_port_dispatch(port, IB_EVENT_PORT_ERR);
-		emu_count(port, EMU_CNT_LINK_DOWNED, 1);
+		emu_port_count(port, EMU_CNT_LINK_DOWNED, 1);
 	}
 }
 

@@ -10,7 +10,7 @@
 void emu_complete_send(struct emu_qp *qp, const struct emu_swqe *wqe, u32 pos,
 		       enum ib_wc_status status, enum emu_syndrome why);
 
-/* Fills in where a message came from, where there was none. @retires as in struct emu_cqe. */
+/* Fills in the origin of a completion that is not of a received message. */
 static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct emu_qp *qp,
 					       u16 retires)
 {
@@ -20,7 +20,7 @@ static __always_inline void emu_cqe_no_message(struct emu_cqe *cqe, const struct
 	};
 }
 
-/* As emu_complete_send(), of a request wherever it is. @flags: its IB_SEND_* */
+/* As emu_complete_send(), for a request that need not be in the ring. @flags: its IB_SEND_* */
 static __always_inline void __emu_complete_send(struct emu_qp *qp, u32 pos, u64 wr_id, u32 length,
 						u32 flags, u8 opcode, enum ib_wc_status status,
 						enum emu_syndrome why)
@@ -53,8 +53,8 @@ static __always_inline void __emu_complete_send(struct emu_qp *qp, u32 pos, u64 
 }
 
 /*
- * Starts a completion of a receive; the caller writes the rest of it, of @origin also that it
- * retires one, and emu_cq_end() ends it. NULL if it is lost.
+ * Starts a completion of a receive. The caller fills in the rest, with 1 for @retires, and calls
+ * emu_cq_end(). NULL if the CQ is full: the completion is lost, and the queue pair in error.
  */
 static __always_inline struct emu_cqe *emu_recv_begin(struct emu_qp *qp, u64 wr_id, u32 *pos)
 {

@@ -9,11 +9,10 @@
  *
  * A producer reserves a position by moving @head, which it may do while the ring
  * has room. It fills in the entry, and publishes it by writing its sequence number,
- * position + 1. A poller copies published entries from @tail on, as many in a row as are of one
- * work queue, so that it can make room there for all of them at once. It
- * then moves @tail behind them; if another poller was faster, it starts again. What
- * a slow poller copied may have been overwritten meanwhile, but then its cmpxchg
- * fails and it drops the copy. The one poller of a process's queue reads an entry where it is,
+ * position + 1. A poller copies published entries from @tail on, as many in a row as belong
+ * to one work queue, so that it can retire all of them there at once. It then moves @tail past
+ * them. If another poller was faster, the copies may be garbage, but then the cmpxchg of @tail
+ * fails, and it starts again. A process's queue has one poller, which reads an entry in place,
  * and then moves @tail: emu_cq_front(), emu_cq_pop().
  *
  * To change the size, emu_resize_cq() links a new ring behind the one in use.
@@ -40,22 +39,22 @@
  * If both happen in C, the arm word decides: whoever clears it, acts. Either the
  * producer notifies, or the consumer takes its arming back and is told.
  *
- * An entry names its queue pair by pointer. Pollers have preemption off while they use the
- * pointer, and while they are in a ring: for as many entries as they copy in one go. When a
- * queue pair is destroyed, emu_cq_forget_qp() strikes out its entries, and the queue pair is
- * freed a grace period later. In place of the pointer, an entry that is struck out tells how
- * many there are in a row from it on: a poller may have interrupts off, and steps over all of
- * them at once. The number stays right until a poller has passed the entry, for what is struck
- * out remains so until then; and only the holder of
- * @resize_lock changes it. Those at @tail are stepped over at once, so that they take no room from
- * the completions of others.
+ * An entry has a pointer to its queue pair. Pollers have preemption off while they use the
+ * pointer, and while they use a ring, so at most for a batch of entries. When a queue pair is
+ * destroyed, emu_cq_forget_qp() strikes out its entries, and the queue pair is freed a grace
+ * period later. In an entry that is struck out, a number takes the place of the pointer: how
+ * many entries in a row, from this one on, are struck out. Pollers may have interrupts off, and
+ * so step over all of them at once. The number stays right until a poller has passed the entry,
+ * because an entry that is struck out remains so until then, and only the holder of @resize_lock
+ * changes the number. emu_cq_forget_qp() itself steps over those at @tail, so that they take no
+ * room from completions of other queue pairs.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
 #include "qp.h"
 
-/* Entries copied before @tail is moved: bounds the work that a lost race wastes. */
+/* At most this many entries are copied before @tail is moved, and again if that fails. */
 #define EMU_POLL_BATCH		64
 /* Number of entries that emu_cq_forget_qp() looks at before it lets others use the CPU. */
 #define EMU_FORGET_BATCH	1024
@@ -66,7 +65,7 @@ static bool emu_cq_published(const struct emu_cq_ring *ring, u32 pos)
 	return smp_load_acquire(&emu_cq_entry(ring, pos)->seq) == pos + 1;
 }
 
-/* Puts a queue in error, for good. The consumer is told once. Any context but NMI. */
+/* Puts a queue in error for good, and raises the event, once. Any context but NMI. */
 void emu_cq_fail(struct emu_cq *cq)
 {
 	/* Full barrier, pairs with the one in emu_cq_replace(). */
@@ -86,11 +85,11 @@ void emu_cq_overrun(struct emu_cq *cq)
 }
 
 /*
- * The entry at @pos was published while the queue was armed. If entries behind it
- * were published earlier, a consumer that polled after that has stopped here, and
- * may have armed the queue again since: a solicited entry among them counts now.
- * While there are two rings this is not known; the consumer is then told, to be
- * safe.
+ * Notifies if the entry at @pos, which was published while the queue was armed, is one to notify
+ * for. Entries behind it may have been published earlier. Then a consumer may have polled up to
+ * this one, which was still missing, and armed the queue for solicited completions: it has not
+ * seen those behind, and one of them may be solicited. So this notifies in that case; and to be
+ * safe, always while there are two rings.
  */
 void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 {
@@ -118,8 +117,8 @@ void emu_cq_wake(struct emu_cq *cq, u32 pos, bool solicited)
 }
 
 /*
- * The time at which an entry was written, in full, or 0 if it has no stamp. The low
- * half is enough, because nothing waits in a queue for four seconds.
+ * The full time at which an entry was written, or 0 if it has no stamp. Its low half tells it,
+ * because no entry waits in a queue for four seconds.
  */
 static u64 emu_cq_time(u32 stamp)
 {
@@ -128,7 +127,7 @@ static u64 emu_cq_time(u32 stamp)
 	return stamp ? now - ((u32)now - stamp) : 0;
 }
 
-/* What is in place of the pointer to its queue pair in the first of @run entries. */
+/* What replaces the pointer to the queue pair in the first of @run entries struck out in a row. */
 static struct ib_qp *emu_cq_struck(u32 run)
 {
 	return (struct ib_qp *)((uintptr_t)run << 1 | 1);
@@ -146,7 +145,7 @@ static u32 emu_cq_struck_run(const struct ib_qp *qp)
 
 /**
  * struct emu_cq_kind - what the entries of a run have in common
- * @qp: the queue pair, or what is there if it went away
+ * @qp: the queue pair, or what replaces it in an entry that is struck out
  * @word: status and opcode
  */
 struct emu_cq_kind {
@@ -226,8 +225,8 @@ struct emu_cq_run {
 
 /*
  * Polls at most @max entries in a row that are of one work queue, and have the same status and
- * opcode. If it gets none and does not say that there is none, it is to be called again. Not
- * inline: the loop needs all the registers.
+ * opcode. If it returns no entries, but not @empty either, it has lost a race or stepped over
+ * entries that are struck out, and is called again. Not inline: the loop needs all the registers.
  */
 static noinline struct emu_cq_run emu_cq_take_run(struct emu_cq_ring *ring, u32 max,
 						  struct ib_wc *wc)
@@ -274,7 +273,7 @@ static noinline struct emu_cq_run emu_cq_take_run(struct emu_cq_ring *ring, u32 
 	return (struct emu_cq_run) { .got = got, .empty = empty };
 }
 
-/* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Returns how many it polled. */
+/* Polls at most @max entries, at most EMU_POLL_BATCH, from one ring. Returns their number. */
 static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct ib_wc *wc)
 {
 	struct emu_cq_run run;
@@ -288,10 +287,9 @@ static __always_inline int emu_cq_take(struct emu_cq_ring *ring, int max, struct
 }
 
 /*
- * Where a poller that finds nothing published in @ring goes on: at the next ring,
- * if there is one and nothing more can come into @ring; at @ring again, if it is
- * sealed but not empty; otherwise nowhere, and NULL is returned. Preemption is off, or
- * @resize_lock held.
+ * Returns the ring in which a poller that has found nothing published in @ring goes on: @ring
+ * again if it is sealed but not empty; the next one if it is sealed and empty; NULL if there is
+ * no next one, or @ring may still be written. Preemption is off, or @resize_lock held.
  */
 static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ring)
 {
@@ -307,7 +305,7 @@ static struct emu_cq_ring *emu_cq_next(struct emu_cq *cq, struct emu_cq_ring *ri
 	return next;
 }
 
-/* Polls at most @max entries; @max is at most EMU_POLL_BATCH. Fewer: there were no more. */
+/* Polls at most @max entries, at most EMU_POLL_BATCH, from all rings. Fewer: it is empty. */
 static int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc *wc)
 {
 	/* acquire: pair E */
@@ -323,7 +321,7 @@ static int emu_cq_poll(struct emu_cq *cq, int max, struct ib_wc *wc)
 	return got;
 }
 
-/* Any number of entries, of any work queues and rings; @done have been polled. */
+/* Polls up to @num_entries in batches, after the first @done of them. Returns their number. */
 static noinline int emu_cq_poll_more(struct emu_cq *cq, int num_entries, struct ib_wc *wc, int done)
 {
 	int wanted, got;
@@ -340,7 +338,7 @@ static noinline int emu_cq_poll_more(struct emu_cq *cq, int num_entries, struct 
 	return done;
 }
 
-/* Most polls are over after one run: it is as long as was asked for, or nothing is behind it. */
+/* One run is enough for most polls: it has as many entries as asked for, or all there are. */
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
@@ -353,7 +351,7 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 	/* acquire: pair E */
 	ring = smp_load_acquire(&cq->out);
 	run = emu_cq_take_run(ring, min(num_entries, EMU_POLL_BATCH), wc);
-	/* Only if there is another ring behind it, more may follow an empty ring. */
+	/* If there is another ring, that need not be empty. */
 	run.empty = run.empty && !READ_ONCE(ring->next);
 	preempt_enable();
 	if (likely(run.empty || run.got == num_entries))
@@ -380,7 +378,7 @@ bool emu_cq_front(struct emu_cq *cq, struct emu_cq_place *at)
 			continue;
 		}
 		cqe = emu_cq_entry(ring, tail);
-		/* From here on it may be struck out, but the queue pair stays. */
+		/* It may be struck out now, but then the queue pair stays for a grace period. */
 		ibqp = READ_ONCE(cqe->qp);
 		if (likely(!emu_cq_is_struck(ibqp))) {
 			at->ring = ring;
@@ -403,7 +401,7 @@ void emu_cq_pop(const struct emu_cq_place *at)
 	emu_cq_retire(&at->qp->ibqp, opcode, retires);
 }
 
-/* Is there something to poll? */
+/* Whether there is something to poll. */
 static bool emu_cq_has_entries(struct emu_cq *cq)
 {
 	struct emu_cq_ring *ring;
@@ -435,7 +433,7 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	mine = !(atomic_fetch_or(how, &cq->arm) & how);
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) || likely(!emu_cq_has_entries(cq)))
 		return 0;
-	/* The queue was armed already, by somebody else. */
+	/* Another consumer has armed it, and the arming is not ours to take back. */
 	if (!mine)
 		return 1;
 	if (solicited)
@@ -465,8 +463,8 @@ int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt)
 }
 
 /*
- * Strikes out the entry at @pos if it is of @qp, or was struck out before. @run entries in a
- * row behind it are struck out. Returns how many that makes, or 0 if the entry is not.
+ * Strikes out the entry at @pos if it is of @qp, or was struck out before. @run: how many entries
+ * in a row behind it are struck out. Returns @run + 1; or 0 if this entry is not struck out.
  */
 static u32 emu_cq_strike(struct emu_cq_ring *ring, u32 pos, struct ib_qp *qp, u32 run)
 {
@@ -486,9 +484,9 @@ static u32 emu_cq_strike(struct emu_cq_ring *ring, u32 pos, struct ib_qp *qp, u3
 }
 
 /*
- * Steps over entries that are struck out, up to one that is not: others need their places, and
- * nobody may poll soon. If somebody does now, the entry may be a newer one, but then @tail has
- * moved.
+ * Steps over the entries at @tail that are struck out, as others need the room and nobody may poll
+ * soon. If somebody polls now, this may look at a newer entry in the same place, but then @tail
+ * has moved, and the step fails.
  */
 static void emu_ring_skip_struck(struct emu_cq_ring *ring)
 {
@@ -506,7 +504,7 @@ static void emu_ring_skip_struck(struct emu_cq_ring *ring)
 	} while (emu_cq_is_struck(was));
 }
 
-/* From the newest entry to the oldest, so that each knows of those behind it. */
+/* Goes from the newest entry to the oldest, so that it knows how many behind are struck out. */
 static void emu_ring_forget_qp(struct emu_cq_ring *ring, struct ib_qp *qp)
 {
 	/* acquire: @head is read after @tail, so it is not behind. */
@@ -534,7 +532,7 @@ void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
 	/* acquire: pair E */
 	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next)) {
 		emu_ring_forget_qp(ring, &qp->ibqp);
-		/* Of a process's, nobody but its poller moves @tail; and that always comes soon. */
+		/* Only its poller moves @tail of a process's queue; and that runs soon anyway. */
 		if (!cq->user)
 			emu_ring_skip_struck(ring);
 	}
@@ -586,7 +584,7 @@ static void emu_cq_reclaim(struct emu_cq *cq, const struct emu_cq_ring *end)
 	}
 }
 
-/* Moves @cq->out past the rings that a poller would leave if it came now. */
+/* Moves @cq->out past sealed rings that are empty, as a poller would. */
 static void emu_cq_advance(struct emu_cq *cq)
 {
 	struct emu_cq_ring *ring;
@@ -603,9 +601,9 @@ static void emu_cq_advance(struct emu_cq *cq)
 }
 
 /*
- * Of the entries that were reserved when this begins, how many have not been polled when it
- * ends. emu_peek_cq() may count an entry that is polled, and the one that its place makes room
- * for: a resize would be refused that the queue has room for.
+ * Returns how many of the entries that were reserved when this begins have not been polled when it
+ * ends. Not emu_peek_cq(), which may count an entry that is then polled, and another one that is
+ * written because that has made room; so a resize would be refused although there is room.
  */
 static u32 emu_cq_left(struct emu_cq *cq)
 {
@@ -655,13 +653,13 @@ static int emu_cq_replace(struct emu_cq *cq, struct emu_cq_ring *ring, u32 cqe)
 	smp_mb();
 	if (emu_peek_cq(&cq->ibcq, 1))
 		emu_cq_wake(cq, 0, true);
-	/* Otherwise it may wait for more completions than there is room for. */
+	/* With fewer entries, the count that a deferred notification waits for may never come. */
 	emu_cq_send_deferred(cq);
 	emu_cq_advance(cq);
 	return 0;
 }
 
-/* What a consumer is told is not more than the device has. */
+/* The size to report: rounded up to a power of two, but not beyond the device's limit. */
 static int emu_cq_cqe(const struct emu_cq_ring *ring)
 {
 	return min_t(u32, ring->mask + 1, EMU_MAX_CQE);
@@ -717,9 +715,9 @@ int emu_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 }
 
 /*
- * The midlayer has seen to it that no queue pair uses the queue any more. There always is a ring to
- * free, and so this waits for a grace period: on return nobody is left who has found the queue
- * before. The callers rely on that.
+ * The midlayer has made sure that no queue pair uses the queue any more. There is always a ring to
+ * free, so emu_cq_reclaim() waits for a grace period. The callers rely on that: on return, nobody
+ * who has found the queue before still uses it.
  */
 int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 {

@@ -34,7 +34,7 @@
 #define EMU_ARM_NEXT		BIT(1)
 /* A notification is deferred; see moderation.c. */
 #define EMU_ARM_DEFERRED	BIT(2)
-/* emu_cq.due says until when. */
+/* The notification is deferred until emu_cq.due. */
 #define EMU_ARM_DUE		BIT(3)
 /* The timer is queued, or whoever set this is about to queue it. */
 #define EMU_ARM_TIMER		BIT(4)
@@ -191,7 +191,7 @@ static inline void emu_cq_overflow_next(struct emu_cq *cq)
 	atomic_set(&cq->overflow, 1);
 }
 
-/* Is this completion to find @cq full? Any context but NMI. */
+/* Whether a fault makes this completion find @cq full. Any context but NMI. */
 static inline bool emu_cq_fault_overflow(struct emu_cq *cq)
 {
 	return static_branch_unlikely(&emu_faulty) &&
@@ -199,7 +199,7 @@ static inline bool emu_cq_fault_overflow(struct emu_cq *cq)
 		emu_fault_in_cqe(to_edev(cq->ibcq.device)));
 }
 
-/* Is a notification of @cq, which is due, to be lost? Any context but NMI. */
+/* Whether a fault makes @cq lose a notification that is due. Any context but NMI. */
 static inline bool emu_cq_fault_notify(struct emu_cq *cq)
 {
 	return static_branch_unlikely(&emu_faulty) &&
@@ -229,8 +229,8 @@ void emu_cq_moderation_init(struct emu_cq *cq);
 void emu_cq_moderation_exit(struct emu_cq *cq);
 
 /*
- * On Ethernet, the completion of a datagram tells the sender's address and VLAN: here, in
- * place of two fields that are 0 then.
+ * On Ethernet, the completion of a datagram has the sender's MAC address and VLAN. An entry has no
+ * fields for them, so they replace vendor_err and slid, which are 0 then.
  */
 static inline void emu_cqe_set_sender(struct emu_cqe *cqe, const u8 *smac, u16 vlan_id)
 {
@@ -271,11 +271,11 @@ static inline struct emu_cqe *emu_cq_begin(struct emu_cq *cq, u32 *ppos)
 		kverbs_delay("emu_cq_begin");
 		/* acquire: pair B */
 		used = pos - (u32)atomic_read_acquire(&ring->tail);
-		/* In a comparison without signs, what is negative is more than any room. */
+		/* Unsigned, so one comparison also finds a negative difference. */
 		if (unlikely(used >= (u32)READ_ONCE(ring->room) || emu_cq_fault_overflow(cq))) {
 			/*
-			 * Negative: pos is so stale that its entry has been polled already. If it
-			 * is not, the ring is broken.
+			 * Negative: pos is so stale that its entry has been polled already. Then the
+			 * head has moved on; if it has not, the ring is corrupt.
 			 */
 			if ((s32)used < 0) {
 				pos = atomic_read(&ring->head);

@@ -86,23 +86,24 @@ void emu_qp_hand_over(struct emu_qp *qp)
 void emu_qp_hand_over_long(struct emu_qp *qp)
 {
 	/*
-	 * Only the owner queues the item. If that fails, somebody is cancelling it who has not
-	 * found it queued, and does not take the queue pair over.
+	 * Only the owner queues the item. If that fails, a freezer is in cancel_work() at this
+	 * moment; it did not find the item queued, so it does not hand the queue pair over.
 	 */
 	if (!queue_work(qp->user_sq ? emu_user_long_wq : emu_long_wq, &qp->work)) {
 		emu_qp_hand_over(qp);
 		return;
 	}
 	/*
-	 * Full barrier, pairs with that in emu_qp_freeze(): a freezer is not to wait for the long
-	 * messages of others that come first. Whoever cancels the item is the owner.
+	 * Full barrier, pairs with that in emu_qp_freeze(): either the freezer finds the item
+	 * queued, or we see the freezer. It must not have to wait for the long messages of others
+	 * that are queued before. Whoever cancels the item is the owner.
 	 */
 	smp_mb();
 	if (READ_ONCE(qp->freezing) && cancel_work(&qp->work))
 		emu_qp_hand_over(qp);
 }
 
-/* For the new owner of a queue pair, in process context. */
+/* Executes a queue pair that was handed over to this thread. */
 static void emu_qp_run(struct emu_qp *qp, s64 budget)
 {
 	preempt_disable();
@@ -125,7 +126,7 @@ static enum hrtimer_restart emu_qp_timer(struct hrtimer *timer)
 /* Called last in the life of a queue pair, which is frozen. */
 void emu_qp_exit_doorbell(struct emu_qp *qp)
 {
-	/* The callback hands over as its last step, but may not have returned. */
+	/* It is not armed, but its callback may not have returned yet. */
 	hrtimer_cancel(&qp->timer);
 }
 
@@ -138,9 +139,9 @@ void emu_qp_init_doorbell(struct emu_qp *qp)
 }
 
 /*
- * Takes ownership from the timer. Returns false if the timer was not the owner. The
- * callback of an earlier arming may still be about to return, which says nothing
- * about the present owner: that takes only a moment, so this waits for it.
+ * Takes ownership from the timer. Returns false if the timer was not the owner. If the callback
+ * is running, it may be that of an earlier arming, which tells nothing about the present owner;
+ * so this spins until it has returned, which takes only a moment.
  */
 static bool emu_timer_cancel(struct emu_qp *qp)
 {
@@ -181,7 +182,7 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 	return service;
 }
 
-/* The caller is the owner, and is due to look. Preemption is off. */
+/* For an owner that is not a runner, after emu_qp_own() or emu_qp_look(). Preemption is off. */
 static __always_inline void emu_qp_serve_inline(struct emu_qp *qp, u32 spent)
 {
 	s64 budget = unlikely(in_hardirq()) ? EMU_HARDIRQ_BUDGET : EMU_INLINE_BUDGET;
@@ -211,7 +212,7 @@ void emu_qp_ring_after(struct emu_qp *qp, u32 spent)
  *	it
  * @qp: queue pair
  *
- * Called by engines, because execution does not nest.
+ * For engines: they may be executing another queue pair, and must not nest.
  *
  * Context: Any but NMI.
  */
@@ -307,7 +308,7 @@ static int emu_runner_thread(void *data)
 		batch = llist_reverse_order(llist_del_all(&runner->queue));
 		llist_for_each_entry_safe(qp, next, batch, run) {
 			emu_qp_run(qp, EMU_RUNNER_BUDGET);
-			/* Those who wait for RCU tasks need not wait until the list is empty. */
+			/* A quiescent state for RCU tasks: the list may never become empty. */
 			cond_resched_tasks_rcu_qs();
 		}
 	}

@@ -31,13 +31,16 @@
  * EMU_ENTRY_COST in addition to its bytes, and small pieces of memory count as if they
  * had EMU_PIECE_COST bytes. The last entry may exceed the budget.
  *
- * Inline: about 16 entries, so that a request and its completion need no other
- * thread but post_send stays short; or one message of 64 KiB, because copying it
- * takes less time than waking another thread and coming back. In hard interrupt:
- * one small message from one piece of memory, which costs less than handing over; its
- * budget only says that it is the first. A runner: the work that it does for one queue
- * pair, with preemption off, before it goes on to the next; and the longest message for which
- * the other queue pairs of the runner wait.
+ * INLINE: about 16 entries, so that a request and its completion need no other thread, but
+ * post_send stays short; or one message of 64 KiB, because copying it takes less time than
+ * waking another thread and switching back.
+ *
+ * HARDIRQ: one message of up to EMU_HARDIRQ_BYTES, from one piece of memory, which costs less
+ * than handing over. The budget is 1, so that it is spent after the first.
+ *
+ * RUNNER: what a runner does for one queue pair, with preemption off, before it goes on to the
+ * next. It leaves messages of more than EMU_RUNNER_BYTES to a work item, so that its other queue
+ * pairs need not wait for them.
  */
 #define EMU_INLINE_BUDGET	SZ_64K
 #define EMU_HARDIRQ_BUDGET	1
@@ -47,9 +50,7 @@
 /* It may execute a message of any length: see emu_qp_hand_over_long(). */
 #define EMU_LONG_BUDGET		(EMU_RUNNER_BUDGET + 1)
 
-/*
- * What an entry costs in addition to its bytes.
- */
+/* What an entry costs in addition to its bytes. */
 #define EMU_ENTRY_COST	SZ_4K
 
 /* State of a queue pair that an owner has worked on. */
@@ -60,9 +61,9 @@ enum emu_service {
 
 /**
  * typedef emu_serve_fn - execute a queue pair, and let go of it or pass it on
- * @qp: queue pair, owned by the caller, for whom the look that is due begins now
+ * @qp: queue pair, owned by the caller, which has just called emu_qp_own() or emu_qp_look()
  * @budget: what may be done, see %EMU_INLINE_BUDGET
- * @may_sleep: it is a runner or a work item that calls, and that has disabled preemption once
+ * @may_sleep: the caller is a runner or a work item, so preemption may be enabled for a while
  *
  * Context: Any but NMI, preemption off.
  */
@@ -101,7 +102,7 @@ static __always_inline bool emu_qp_own(struct emu_qp *qp)
 	return likely(atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_OWNED));
 }
 
-/* The owner is about to look at everything there is to do. */
+/* Clears RERUN. The owner calls this each time before it looks for work. */
 static __always_inline void emu_qp_look(struct emu_qp *qp)
 {
 	/* Full barrier: the look that follows sees all work that was added before this. */
@@ -134,7 +135,7 @@ static __always_inline bool emu_qp_release(struct emu_qp *qp)
 	if (unlikely(!atomic_try_cmpxchg(&qp->doorbell, &old, EMU_DB_IDLE))) {
 		if (likely(!READ_ONCE(qp->freezing)))
 			return false;
-		/* A freezer looks at everything itself, when it thaws. */
+		/* Let the freezer have it: emu_qp_thaw() looks for work again. */
 		atomic_xchg(&qp->doorbell, EMU_DB_IDLE);
 	}
 	kverbs_delay("emu_qp_release");
@@ -144,10 +145,10 @@ static __always_inline bool emu_qp_release(struct emu_qp *qp)
 }
 
 /*
- * Leaves the gate of a queue pair, whose responder the caller was. Preemption is off, or the
- * caller is under RCU. When the last one leaves a closed gate, the flush of receives can begin.
+ * Leaves the gate of a queue pair for which the caller acted as responder. Preemption is off, or
+ * the caller is under RCU. The last one to leave a closed gate starts the flush of receives.
  */
-static inline void emu_leave(struct emu_qp *qp)
+static inline void emu_qp_leave(struct emu_qp *qp)
 {
 	if (unlikely(emu_gate_leave_quietly(&qp->gate)))
 		emu_qp_left(qp);

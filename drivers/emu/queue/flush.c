@@ -108,7 +108,10 @@ s64 emu_qp_flush(struct emu_qp *qp, s64 budget)
 	return max(budget, 1LL);
 }
 
-/* Flushes at most *@left sends, as many as a poster would; then *@left is how many may follow. */
+/*
+ * Flushes up to *@left sends, but no more than an inline owner would with preemption off, and
+ * subtracts their number; *@left is 0 when the queue is empty.
+ */
 static void emu_flush_some_sends(struct emu_qp *qp, u32 *left)
 {
 	s64 budget = EMU_INLINE_BUDGET;
@@ -129,7 +132,8 @@ static void emu_flush_some_sends(struct emu_qp *qp, u32 *left)
  * emu_qp_flush_sends() - complete everything in the send queue with a flush error
  * @qp: queue pair, frozen, in SQE
  *
- * What is posted meanwhile may be flushed, too, but posters do not keep us here.
+ * Flushes as many as are posted now, so that posters cannot keep it busy for ever. Those that are
+ * posted meanwhile may be among them.
  *
  * Context: Process context; @qp->lock held.
  */
@@ -137,7 +141,7 @@ void emu_qp_flush_sends(struct emu_qp *qp)
 {
 	u32 left = atomic_read(&qp->sq.head) - (u32)atomic_read(&qp->sq.tail);
 
-	/* A process has what fits into its ring besides what was fetched from there. */
+	/* Besides what was fetched, a process may have a full ring. */
 	if (qp->user_sq)
 		left += qp->init.cap.max_send_wr;
 	while (left) {

@@ -38,7 +38,7 @@
 #define EMU_MOD_COUNT(moderation)	((moderation) & 0xffff)
 #define EMU_MOD_PERIOD(moderation)	((moderation) >> 16)
 
-/* Must the completion at @pos, which came since the queue was armed, wait? */
+/* Whether the notification for the completion at @pos is to be deferred. */
 static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 {
 	s32 came = pos + 1 - READ_ONCE(cq->armed_at);
@@ -46,15 +46,15 @@ static bool emu_cq_must_wait(const struct emu_cq *cq, u32 moderation, u32 pos)
 
 	if (!moderation)
 		return false;
-	/* It was reserved before the queue was armed, and published after that. */
+	/* Reserved before the queue was armed, so it is not among those that are counted. */
 	if (came <= 0)
 		return false;
-	/* A full queue cannot wait for more. */
+	/* If the queue is full before the count is reached, do not wait for more. */
 	count = min_t(u32, EMU_MOD_COUNT(moderation), READ_ONCE(cq->in)->mask + 1);
 	return !count || came < count;
 }
 
-/* This CPU has set DEFERRED: the time counts from now on. */
+/* Called by whoever has set DEFERRED: starts the period. */
 static void emu_cq_start_timer(struct emu_cq *cq, u32 moderation)
 {
 	ktime_t due = ktime_add_us(ktime_get(), EMU_MOD_PERIOD(moderation));

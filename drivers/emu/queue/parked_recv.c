@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Parked receives: a receive that was taken from its queue for a message which could
- * not be put into it, because memory was on the move. The next message goes there.
+ * Parked receives. A receive was taken from its queue for a message, but the message could
+ * not be written there, because memory was being moved. It is kept for the next message.
  *
  * A queue pair has room for one. It is parked, and taken, by engines inside
  * the gate, or by whoever has the gate closed and empty. The responder of a
@@ -23,7 +23,7 @@ static bool emu_parked_step(struct emu_qp *qp, int from, int to)
 	return atomic_cmpxchg(&qp->recv_from, source | from, source | to) == (source | from);
 }
 
-/* Parks a receive for the next message. Returns false if another one has the place. */
+/* Parks a receive for the next message. Returns false if another one is parked already. */
 bool emu_park_recv(struct emu_qp *qp, const struct emu_rwqe *recv)
 {
 	if (!emu_parked_step(qp, 0, EMU_FROM_BUSY))
@@ -58,7 +58,7 @@ enum emu_outcome emu_claim_parked(struct emu_qp *qp, u64 room, struct emu_rwqe *
 	return EMU_DONE;
 }
 
-/* Drops a parked receive, which nobody will use. Nobody is inside the gate of the queue pair. */
+/* Drops a parked receive, on a reset. Nobody is inside the gate of the queue pair. */
 void emu_drop_parked(struct emu_qp *qp)
 {
 	emu_parked_step(qp, EMU_FROM_PARKED, 0);

@@ -85,7 +85,7 @@ static int emu_check_special(const struct emu_qp *qp, const struct ib_send_wr *w
 	}
 }
 
-/* A PD is of one device. */
+/* The AH's device need not be checked: the PD is the queue pair's, and so of its device. */
 static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
 {
 	if (!wr->ah || wr->ah->pd != qp->ibqp.pd || wr->remote_qpn > IB_QPN_MASK ||
@@ -97,16 +97,16 @@ static int emu_check_ud(const struct emu_qp *qp, const struct ib_ud_wr *wr)
 }
 
 /*
- * In the error state no operation is executed, and ib_drain_sq() posts an RDMA
- * write to queue pairs of any type.
+ * Whether this is what ib_drain_sq() posts in the error state: an empty RDMA write, whatever the
+ * type of the queue pair. It will be flushed, so it need not be an operation that the type has.
  */
-static bool emu_may_post_any(const struct emu_qp *qp, const struct ib_send_wr *wr)
+static bool emu_is_drain_wr(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
 	return !qp->user_sq && atomic_read(&qp->state) == IB_QPS_ERR &&
 	       wr->opcode == IB_WR_RDMA_WRITE && !wr->num_sge;
 }
 
-/* Operations that other HCAs have, for a message in the log. */
+/* Refuses an operation; logs its name if it is one that other HCAs support. */
 static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
 {
 	static const char * const names[] = {
@@ -125,8 +125,8 @@ static noinline int emu_refuse_op(const struct emu_qp *qp, u32 opcode)
 }
 
 /*
- * Checks everything that is always right in the common case. Returns the
- * length, or -EINVAL.
+ * The full check of a request, for those that emu_send_is_plain() does not pass. Returns the bytes
+ * of the message, or -EINVAL.
  */
 static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send_wr *wr)
 {
@@ -138,7 +138,7 @@ static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send
 		return -EINVAL;
 	op = BIT_ULL(wr->opcode);
 	if (!(qp->send_ops & op))
-		return emu_may_post_any(qp, wr) ? 0 : emu_refuse_op(qp, wr->opcode);
+		return emu_is_drain_wr(qp, wr) ? 0 : emu_refuse_op(qp, wr->opcode);
 	if ((u32)wr->num_sge > qp->max_send_sge)
 		return -EINVAL;
 	if (emu_qp_is_datagram(qp))
@@ -309,20 +309,20 @@ void emu_fill_reserved(const struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	emu_fill_send(qp, wqe, wr, wr->sg_list->length, true);
 }
 
-/* Is what a process has written into the send queue refused in the present state? */
-static bool emu_refuses_user(const struct emu_qp *qp)
+/* Whether the queue pair is in a state in which a process must not post sends yet. */
+static bool emu_user_may_not_send(const struct emu_qp *qp)
 {
 	return atomic_read(&qp->state) < IB_QPS_RTS;
 }
 
 /*
- * Refuses what a process has written before RTS, and drops it: no completion will come. Returns
- * false if the queue pair has reached a state in which it may be posted; then the caller rings.
+ * Drops the requests that a process has written into its ring before RTS; they get no completion.
+ * Returns false, with nothing dropped, if the queue pair has reached a state in which it may send.
  *
- * With @qp->lock the state can only become ERR, by an engine or a CQ that fails. What is written
- * after that stays: it comes after the look at the ring. What another thread has written before,
- * and has not rung for yet, is dropped, too, although its doorbell may succeed in the end: the
- * ring does not tell whose an entry is.
+ * Under @qp->lock the state can only become ERR, set by an engine or a CQ that fails. The end of
+ * the ring is read before the state, so requests that are written after such a change stay. The
+ * ring does not tell which thread wrote an entry: so those of another thread that has not rung yet
+ * are dropped, too, although its doorbell may then succeed.
  */
 static bool emu_drop_for_user(struct emu_qp *qp)
 {
@@ -334,7 +334,7 @@ static bool emu_drop_for_user(struct emu_qp *qp)
 		emu_qp_freeze(qp);
 		end = emu_user->sends_end(qp);
 		kverbs_delay("emu_drop_for_user");
-		refused = emu_refuses_user(qp);
+		refused = emu_user_may_not_send(qp);
 		if (refused)
 			emu_user->drop_sends(qp, end);
 		emu_qp_thaw(qp);
@@ -344,17 +344,17 @@ static bool emu_drop_for_user(struct emu_qp *qp)
 }
 
 /*
- * The doorbell of a process, which has written its requests where it shares memory with us: a
- * post of nothing. May sleep.
+ * The doorbell of a process: a post without requests, as the process has written them into the
+ * ring that it shares with us. May sleep.
  *
- * Its answer is the only one that can refuse a request to a queue pair that cannot send yet, as
- * IBTA vol. 1, C10-96, wants it.
+ * IBTA vol. 1, C10-96, wants requests refused on a queue pair that cannot send yet, and this call
+ * is the only place where that can be returned.
  */
-static noinline int emu_ring_for_user(struct emu_qp *qp)
+static noinline int emu_user_doorbell(struct emu_qp *qp)
 {
 	if (!qp->user_sq)
 		return -EINVAL;
-	if (emu_refuses_user(qp) && emu_drop_for_user(qp))
+	if (emu_user_may_not_send(qp) && emu_drop_for_user(qp))
 		return -EINVAL;
 	emu_qp_ring(qp);
 	return 0;
@@ -390,7 +390,7 @@ int emu_post_sends(struct emu_qp *qp, const struct ib_send_wr *wr,
 	if (likely(wr != first))
 		emu_qp_ring_after(qp, spent);
 	else if (!first)
-		err = emu_ring_for_user(qp);
+		err = emu_user_doorbell(qp);
 	return err;
 }
 
@@ -404,7 +404,7 @@ static __always_inline int emu_post_recv_to(struct emu_ring *ring, const struct 
 	wqe = shared ? emu_ring_reserve_shared(ring, &pos) : emu_ring_reserve(ring, &pos);
 	if (unlikely(!wqe))
 		return -ENOMEM;
-	/* Read by those who copy an entry and find it gone: see emu_rwqe_copy(). */
+	/* A consumer that was too slow may read this while it is written: see emu_rwqe_copy(). */
 	WRITE_ONCE(wqe->num_sge, wr->num_sge);
 	wqe->wr_id = wr->wr_id;
 	wqe->length = length;
@@ -434,7 +434,7 @@ static __always_inline int emu_post_one_recv(struct emu_qp *qp, const struct ib_
 	return err;
 }
 
-/* The queue pair may have gone to error before the entries were there to be flushed. */
+/* Has the entries flushed if the queue pair failed before they were published. */
 static __always_inline void emu_posted_recv(struct emu_qp *qp)
 {
 	/*
@@ -447,15 +447,15 @@ static __always_inline void emu_posted_recv(struct emu_qp *qp)
 		emu_qp_ring(qp);
 }
 
-/* A request of one element, as most are. Not of a queue pair with an SRQ. */
-static __always_inline bool emu_recv_is_short(u32 max_sge, const struct ib_recv_wr *wr)
+/* Whether this is a receive of one element, as most are. @max_sge is 0 with an SRQ. */
+static __always_inline bool emu_recv_is_1sge(u32 max_sge, const struct ib_recv_wr *wr)
 {
 	return wr->num_sge == 1 && max_sge && wr->sg_list->length <= EMU_MAX_MSG_SIZE;
 }
 
 /* Preemption is off. @shared as in emu_post_recv_to(). */
-static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
-						const struct ib_recv_wr *wr, bool shared)
+static __always_inline bool emu_post_recv_1sge(struct emu_ring *ring,
+					       const struct ib_recv_wr *wr, bool shared)
 {
 	const struct ib_sge *sge = wr->sg_list;
 	struct emu_rwqe *wqe;
@@ -474,18 +474,18 @@ static __always_inline bool emu_post_short_recv(struct emu_ring *ring,
 }
 
 /*
- * Where the two ways are told apart: if nothing was posted, emu_post_one_recv() does or says
- * why.
+ * Posts a receive of one element. Returns false if nothing was posted, for whatever reason: the
+ * caller then tries emu_post_one_recv(), which posts it or says why not.
  */
-static __always_inline bool emu_post_recv_shortly(struct emu_qp *qp, const struct ib_recv_wr *wr)
+static __always_inline bool emu_post_recv_fast(struct emu_qp *qp, const struct ib_recv_wr *wr)
 {
 	bool posted;
 
-	if (unlikely(!emu_recv_is_short(qp->max_recv_sge, wr)))
+	if (unlikely(!emu_recv_is_1sge(qp->max_recv_sge, wr)))
 		return false;
 	preempt_disable();
 	posted = atomic_read(&qp->state) != IB_QPS_RESET &&
-		 emu_post_short_recv(&qp->rq, wr, false);
+		 emu_post_recv_1sge(&qp->rq, wr, false);
 	preempt_enable();
 	return likely(posted);
 }
@@ -503,7 +503,7 @@ static noinline int emu_post_recvs(struct emu_qp *qp, const struct ib_recv_wr *w
 	}
 	for (; wr; wr = next) {
 		next = wr->next;
-		if (likely(emu_post_recv_shortly(qp, wr)))
+		if (likely(emu_post_recv_fast(qp, wr)))
 			continue;
 		err = emu_post_one_recv(qp, wr);
 		if (unlikely(err)) {
@@ -521,7 +521,7 @@ int emu_post_recv(struct ib_qp *ibqp, const struct ib_recv_wr *wr,
 {
 	struct emu_qp *qp = to_eqp(ibqp);
 
-	if (unlikely(wr->next || !emu_post_recv_shortly(qp, wr)))
+	if (unlikely(wr->next || !emu_post_recv_fast(qp, wr)))
 		return emu_post_recvs(qp, wr, bad_wr);
 	emu_posted_recv(qp);
 	return 0;
@@ -545,17 +545,17 @@ static int emu_post_one_srq_recv(struct emu_srq *srq, const struct ib_recv_wr *w
 	return err;
 }
 
-/* As emu_post_recv_shortly(). */
-static __always_inline bool emu_post_srq_recv_shortly(struct emu_srq *srq,
-						      const struct ib_recv_wr *wr)
+/* As emu_post_recv_fast(). */
+static __always_inline bool emu_post_srq_recv_fast(struct emu_srq *srq,
+						   const struct ib_recv_wr *wr)
 {
 	bool posted;
 
-	if (unlikely(!emu_recv_is_short(srq->max_sge, wr)))
+	if (unlikely(!emu_recv_is_1sge(srq->max_sge, wr)))
 		return false;
 	preempt_disable();
 	/* acquire: pair A of srq.c */
-	posted = emu_post_short_recv(&smp_load_acquire(&srq->in)->ring, wr, true);
+	posted = emu_post_recv_1sge(&smp_load_acquire(&srq->in)->ring, wr, true);
 	preempt_enable();
 	return likely(posted);
 }
@@ -568,7 +568,7 @@ static noinline int emu_post_srq_recvs(struct emu_srq *srq, const struct ib_recv
 
 	for (; wr; wr = next) {
 		next = wr->next;
-		if (likely(emu_post_srq_recv_shortly(srq, wr)))
+		if (likely(emu_post_srq_recv_fast(srq, wr)))
 			continue;
 		err = emu_post_one_srq_recv(srq, wr);
 		if (unlikely(err)) {
@@ -586,7 +586,7 @@ int emu_post_srq_recv(struct ib_srq *ibsrq, const struct ib_recv_wr *wr,
 {
 	struct emu_srq *srq = to_esrq(ibsrq);
 
-	if (unlikely(wr->next || !emu_post_srq_recv_shortly(srq, wr)))
+	if (unlikely(wr->next || !emu_post_srq_recv_fast(srq, wr)))
 		return emu_post_srq_recvs(srq, wr, bad_wr);
 	return 0;
 }

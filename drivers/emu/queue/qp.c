@@ -31,8 +31,10 @@
 #include "flush.h"
 #include "recv.h"
 
-/* Lower numbers are those of the management queue pairs, and a margin. */
-/* There are many more numbers than queue pairs, so that one is not used again soon. */
+/*
+ * Lower numbers are for the management queue pairs, and a margin. There are many more numbers than
+ * queue pairs, so that one is not reused soon.
+ */
 #define EMU_QPN_LIMIT	XA_LIMIT(16, (1 << 20) + 15)
 
 /* The Q_Key of queue pair 1: IBTA vol. 1, 3.5.3. */
@@ -118,7 +120,7 @@ void emu_qp_drained(struct emu_qp *qp)
 		ib_qp_notify_event(&qp->ibqp, IB_EVENT_SQ_DRAINED);
 }
 
-/* As emu_qp_fail(); and the consumer is told, once between two resets. */
+/* As emu_qp_fail(), and raises the event, at most once between two resets. */
 static void emu_qp_fatal(struct emu_qp *qp)
 {
 	emu_qp_fail(qp);
@@ -136,7 +138,7 @@ void emu_qp_lost(struct emu_qp *qp)
 {
 	/* One that went from RESET to the error state has no port yet. */
 	if (qp->port)
-		emu_count(qp->port, EMU_CNT_LOST, 1);
+		emu_port_count(qp->port, EMU_CNT_LOST, 1);
 	emu_qp_fatal(qp);
 }
 
@@ -220,7 +222,10 @@ u64 emu_send_ops(enum ib_qp_type type)
 	}
 }
 
-/* Of a connection; each may have an element. Processes post in another way. */
+/*
+ * Only RC and UC have plain operations, and only if a request may have an element. A process's
+ * requests are checked elsewhere, as user/send.c fetches them.
+ */
 static u32 emu_plain_ops(const struct emu_qp *qp, const struct ib_qp_init_attr *init)
 {
 	u32 ops = EMU_DIRECT_OPS;
@@ -248,7 +253,7 @@ static void emu_qp_set_port(struct emu_qp *qp, u32 port_num)
 	emu_qp_set_transport(qp, qp->port->transport);
 }
 
-/* Each port has one queue pair 1: whoever finds the place empty takes it. */
+/* Each port has one queue pair 1. Returns -EBUSY if it exists. */
 static int emu_qp_publish_gsi(struct emu_qp *qp, u32 port_num)
 {
 	struct emu_port *port = &qp->edev->ports[port_num - 1];
@@ -294,7 +299,10 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	qp->edev = edev;
 	qp->srq = init->srq ? to_esrq(init->srq) : NULL;
 	atomic_set(&qp->recv_from, emu_recv_source(qp));
-	/* What a process passes with its doorbell is refused: inline data would be the kernel's. */
+	/*
+	 * A process posts through its ring only: a request in its doorbell call is refused, as the
+	 * addresses of its inline data would be taken for the kernel's.
+	 */
 	qp->send_ops = qp->user_sq ? 0 : emu_send_ops(init->qp_type);
 	qp->sig_all = init->sq_sig_type == IB_SIGNAL_ALL_WR;
 	qp->no_loopback = init->create_flags & IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
@@ -318,7 +326,7 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	return err;
 }
 
-/* Nobody completes anything for the queue pair any more; strikes out what it completed. */
+/* Strikes out the queue pair's completions in its CQs; nothing adds more. */
 static void emu_qp_forget_completions(struct emu_qp *qp)
 {
 	emu_cq_forget_qp(to_ecq(qp->ibqp.send_cq), qp);
@@ -342,14 +350,11 @@ void emu_qp_abandon(struct emu_qp *qp)
 		goto unlock;
 	qp->ended = true;
 	emu_qp_freeze(qp);
-	/*
-	 * Not earlier: a queue pair that is connected to itself would miss its
-	 * peer, and fail.
-	 */
+	/* Only once it is frozen: one connected to itself would not find its peer, and fail. */
 	emu_qp_unpublish(qp);
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_drain(&qp->gate);
-	/* A queue pair that remembers it as its peer must not look at it after a grace period. */
+	/* Others may remember it as their peer: after a grace period, they must not touch it. */
 	emu_fabric_changed();
 	emu_qp_forget_completions(qp);
 	emu_qp_exit_doorbell(qp);
@@ -378,7 +383,7 @@ static int emu_check_path(const struct emu_qp *qp, const struct ib_qp_attr *attr
 	err = emu_av_init(&av, qp->edev, &attr->ah_attr);
 	if (err)
 		return err;
-	/* A connection has one other end. */
+	/* The other end of a connection cannot be a multicast group. */
 	if (av.grh && rdma_is_multicast_addr((struct in6_addr *)&av.dgid))
 		return -EINVAL;
 	return av.dlid > EMU_MAX_LID ? -EINVAL : 0;
@@ -389,7 +394,7 @@ static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr
 {
 	if (mask & (IB_QP_ALT_PATH | IB_QP_RATE_LIMIT | IB_QP_CAP))
 		return -EOPNOTSUPP;
-	/* Without another path, this is the state that it always has. */
+	/* Without an alternate path, it is always MIGRATED. */
 	if ((mask & IB_QP_PATH_MIG_STATE) && attr->path_mig_state != IB_MIG_MIGRATED)
 		return -EOPNOTSUPP;
 	if ((mask & IB_QP_ACCESS_FLAGS) &&
@@ -481,7 +486,7 @@ static void emu_qp_reset(struct emu_qp *qp)
 	memset(&qp->av, 0, sizeof(qp->av));
 	qp->transport->forget(qp);
 	qp->access = 0;
-	/* Queue pair 1 stays at the port that it was made for. */
+	/* Queue pair 1 keeps the port that it was created for. */
 	if (qp->ibqp.qp_type == IB_QPT_GSI)
 		emu_qp_set_port(qp, qp->init.port_num);
 	else
@@ -489,8 +494,8 @@ static void emu_qp_reset(struct emu_qp *qp)
 }
 
 /*
- * The state has changed. Nobody else is in the way: the queue pair is between two
- * entries, or has one that waits to be tried again.
+ * Called after a change of state, with the queue pair frozen: it is between two entries, or has
+ * one that waits to be tried again, which in SQD must still be finished.
  */
 static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to)
 {
@@ -505,8 +510,8 @@ static void emu_qp_moved(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_st
 }
 
 /*
- * The queue pair is frozen. Of all changes of state, only the one to IB_QPS_ERR
- * may come from elsewhere at any time; after it, the only way back is a reset.
+ * Called with the queue pair frozen. At the same time, others may only change the state to
+ * IB_QPS_ERR, which this must not undo: a reset is the only way back from there.
  */
 static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_state to,
 		       const struct ib_qp_attr *attr, int mask)
@@ -527,27 +532,27 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 	}
 
 	/*
-	 * Before RTR nobody is let in, but somebody may be on the way out. In SQD,
-	 * engines may be at work; they try again later.
+	 * Before RTR the gate lets nobody in, but somebody may not have left it yet. In SQD it is
+	 * open; engines that find it closed meanwhile try again later.
 	 */
 	closed = from == IB_QPS_INIT || (from == IB_QPS_SQD && (mask & EMU_PEER_ATTRS));
 	if (closed) {
 		WRITE_ONCE(qp->changing, from == IB_QPS_SQD);
 		emu_gate_drain(&qp->gate);
 	}
-	/* Anything posted before belongs to the state that is being left. */
+	/* What was posted in SQE is flushed, not executed in RTS. */
 	if (from == IB_QPS_SQE && to == IB_QPS_RTS)
 		emu_qp_flush_sends(qp);
 	if (atomic_cmpxchg(&qp->state, from, to) != from) {
 		WRITE_ONCE(qp->changing, false);
 		return -EINVAL;
 	}
-	/* It is about this one move: one that does not ask for the event gets none. */
+	/* The request for the event holds for one drain only: forget an earlier one. */
 	if (from == IB_QPS_RTS && to == IB_QPS_SQD)
 		qp->attr.en_sqd_async_notify = 0;
 	emu_apply_attr(qp, attr, mask);
 	if (closed && to != IB_QPS_INIT) {
-		/* A queue pair that remembers it as its peer must not enter unchecked. */
+		/* Others may remember it as their peer: they must check the new attributes. */
 		emu_fabric_changed();
 		emu_gate_open(&qp->gate);
 		/*
@@ -570,7 +575,7 @@ static int emu_modify_frozen(struct emu_qp *qp, struct ib_qp_attr *attr, int mas
 	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
 	int err;
 
-	/* uverbs adds the port to a path, where the table of states has none for UC. */
+	/* uverbs sets IB_QP_PORT with each path, but it is not allowed for UC in SQD. */
 	if (to == IB_QPS_SQD && qp->ibqp.qp_type == IB_QPT_UC && (mask & IB_QP_AV) &&
 	    attr->port_num == qp->attr.port_num)
 		mask &= ~IB_QP_PORT;

@@ -25,14 +25,17 @@ u32 emu_srq_used(struct emu_srq *srq);
 enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy);
 void emu_srq_check_limit(struct emu_srq *srq);
 
-/* Where receives of an SRQ are taken from first. Preemption is off, which keeps the ring. */
+/*
+ * The ring that receives of an SRQ are taken from first. Valid while preemption is off: it is
+ * freed a grace period after it was left.
+ */
 static __always_inline struct emu_ring *emu_srq_front(const struct emu_srq *srq)
 {
 	/* acquire: pair A of srq.c */
 	return &smp_load_acquire(&srq->out)->ring;
 }
 
-/* A receive of an SRQ was taken, with emu_ring_take(). */
+/* Called after emu_ring_take() of a receive of an SRQ: raises the limit event if it is due. */
 static __always_inline void emu_srq_taken(struct emu_srq *srq)
 {
 	/* Full barrier, pairs with the one in emu_srq_set_limit(). */
@@ -42,8 +45,8 @@ static __always_inline void emu_srq_taken(struct emu_srq *srq)
 }
 
 /*
- * Takes the oldest entry of a ring, and copies it. An entry that is shorter than @room is
- * not taken, and @too_short is set. Returns false if none was taken.
+ * Takes the oldest entry of a ring, and copies it. If it has less room than @room bytes, it stays
+ * there, and @too_short is set. Returns false if none was taken.
  */
 static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct emu_rwqe *copy,
 				       bool *too_short)
@@ -56,7 +59,7 @@ static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct e
 		if (!wqe)
 			return false;
 		emu_rwqe_copy(copy, wqe);
-		/* The copy is good if the entry is still at the front; see emu_ring_take(). */
+		/* The length may be garbage, unless the entry is still at the front. */
 		if (unlikely(copy->length < room) &&
 		    atomic_cmpxchg_release(&ring->tail, pos, pos) == pos) {
 			*too_short = true;
@@ -87,7 +90,7 @@ static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu
 	return too_short ? EMU_FAILED : EMU_RNR;
 }
 
-/* Is there a receive? Others may take it, if the queue is shared. */
+/* Whether there is a receive; with an SRQ, others may take it at any moment. */
 static inline bool emu_has_receive(struct emu_qp *qp)
 {
 	u32 pos;

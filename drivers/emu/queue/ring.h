@@ -24,15 +24,14 @@
  *	which comes before reserve, until after publish; and before a reset, the
  *	state is changed and a grace period passes.
  *
- * That is how it is meant. Documentation/models/wq.pml goes through it for two posters and one
- * that interrupts, two consumers and two pollers, with positions that wrap; that more of them
- * make no difference is not proved.
+ * Documentation/models/wq.pml proves this for two posters and one that interrupts, two consumers
+ * and two pollers, with positions that wrap. That it holds for more of them is not proved.
  *
  * Three positions move along the ring, in this order and never past each other:
  *
  *   head		the next entry to reserve
  *   tail		the next entry to consume
- *   retired		as many entries as count no more against the depth
+ *   retired		the number of entries that no longer count against the depth
  *
  * An entry counts until its completion has been polled: a consumer that never reaps
  * its completions finds the queue full, as on hardware. Each completion retires as many
@@ -42,7 +41,7 @@
  *
  * Each slot starts with a sequence number. Once the entry at position pos is published,
  * that is pos + 1; before, it is that of an earlier lap. A slot may be filled again as
- * soon as its entry counts no more. Two pairs of accesses carry the data:
+ * soon as its entry no longer counts. Two pairs of accesses carry the data:
  *
  *   A  emu_ring_publish()	release, pairs with the acquire in front and peek:
  *				a consumer that sees the entry sees its contents
@@ -50,11 +49,11 @@
  *				a poster that reuses the slot overwrites it only
  *				after the consumer is done with it
  *
- * Whoever takes entries that others may take as well has to copy from the entry first, and
- * uses the copy. If somebody was faster, the slot may be overwritten meanwhile, but then
- * emu_ring_take() fails and the copy is dropped. So a consumer blocks nobody, however long
- * it needs for the entry that it took. An entry of a send queue has one consumer, and is its
- * own until it is retired.
+ * A consumer that is not the only one copies the entry before it takes it, and uses the copy. If
+ * another was faster, the slot may be overwritten during the copy, but then emu_ring_take() fails
+ * and the copy is dropped. So a consumer blocks nobody, however long it needs for the entry that
+ * it took. An entry of a send queue has one consumer, which may use it in place until it is
+ * retired.
  *
  * A poster that is stopped between reserve and publish leaves a hole. Consumers stop
  * at a hole as they do at the end of the queue. The late poster rings the doorbell
@@ -96,7 +95,7 @@ struct emu_slot {
  * @depth: how many entries may be outstanding, at most @mask + 1
  * @head: position of the next entry to reserve; written by posters
  * @tail: position of the next entry to consume; written by consumers
- * @retired: number of entries that count no more; written by pollers
+ * @retired: number of entries that no longer count; written by pollers
  */
 struct emu_ring {
 	void *slots;
@@ -155,9 +154,9 @@ static inline void emu_ring_destroy(struct emu_ring *ring)
 }
 
 /*
- * Reserves the next entry, in a ring whose entries count up to @oldest. A value of that
- * which is read later than the head may lie beyond it: then the head has moved on, and by
- * pair B the new one is visible.
+ * Reserves the next entry of a ring in which entries count until @oldest, a position, has passed
+ * them. As @oldest is read after the head, it may lie beyond it: then the head has moved on, and
+ * by pair B the new one is visible.
  */
 static __always_inline bool __emu_ring_reserve(struct emu_ring *ring, const atomic_t *oldest,
 					       u32 *ppos)
@@ -170,7 +169,7 @@ static __always_inline bool __emu_ring_reserve(struct emu_ring *ring, const atom
 		kverbs_delay("emu_ring_reserve");
 		/* acquire: pair B */
 		used = pos - (u32)atomic_read_acquire(oldest);
-		/* In a comparison without signs, what is negative is more than any depth. */
+		/* Unsigned, so one comparison also finds a negative difference. */
 		if (unlikely(used >= (u32)ring->depth)) {
 			if ((s32)used >= 0)
 				return false;
@@ -187,8 +186,8 @@ static __always_inline bool __emu_ring_reserve(struct emu_ring *ring, const atom
 }
 
 /*
- * Reserves the next position, as emu_ring_reserve() does, for a caller that may do without the
- * entry. Returns false when the ring is full.
+ * As emu_ring_reserve(), for a caller that may not need the entry, but only its position. Returns
+ * false when the ring is full.
  */
 static __always_inline bool emu_ring_reserve_position(struct emu_ring *ring, u32 *ppos)
 {
@@ -211,11 +210,11 @@ static __always_inline void *emu_ring_reserve_shared(struct emu_ring *ring, u32 
 }
 
 /*
- * A send queue's owner may consume the oldest entry where it was reserved, before it is
- * published. Its slot then keeps the number of an earlier lap, which after 2^32 positions would
- * be taken for that of an entry that is reserved and not published yet. So of 2^30 positions in a
- * row, those of one lap are published, whoever consumes them: does any of the @count positions
- * from @pos on belong to it?
+ * The owner of a send queue may reserve a position and consume it without publishing an entry.
+ * The slot then keeps the sequence number of an earlier lap. If that went on for 2^32 positions,
+ * the number would come round to pos + 1, and a slot that is merely reserved would look published.
+ * So in each 2^30 positions, those of one lap must be published. Returns whether any of the @count
+ * positions from @pos on is one of these.
  */
 static __always_inline bool emu_ring_must_publish(const struct emu_ring *ring, u32 pos, u32 count)
 {
@@ -229,8 +228,8 @@ static inline void emu_ring_publish(struct emu_slot *slot, u32 pos)
 }
 
 /*
- * The oldest published entry, or NULL. As there can be any number of consumers, it
- * may be gone already; see emu_ring_take().
+ * The oldest published entry, or NULL. Another consumer may take it at any moment: see
+ * emu_ring_take().
  */
 static inline void *emu_ring_front(const struct emu_ring *ring, u32 *ppos)
 {
@@ -252,8 +251,8 @@ static inline void *emu_ring_front(const struct emu_ring *ring, u32 *ppos)
 }
 
 /*
- * Takes the entry that emu_ring_front() returned. False if somebody else took it; then
- * what was read of it may be anything.
+ * Takes the entry that emu_ring_front() returned. False if another consumer took it; then what
+ * was read of the entry must not be used.
  */
 static inline bool emu_ring_take(struct emu_ring *ring, u32 pos)
 {
@@ -262,7 +261,7 @@ static inline bool emu_ring_take(struct emu_ring *ring, u32 pos)
 	return atomic_try_cmpxchg_release(&ring->tail, (int *)&pos, pos + 1);
 }
 
-/* Is the entry at @pos there, in @slot? */
+/* Whether @slot has the entry at @pos, published. */
 static __always_inline bool emu_ring_is_published(const struct emu_slot *slot, u32 pos)
 {
 	/* acquire: pair A */

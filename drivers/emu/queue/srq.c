@@ -4,9 +4,9 @@
  *
  * Receives are posted by any number of callers and taken by the engines that act
  * as responder of a queue pair of the SRQ, in any context; none takes a lock. See
- * ring.h. An entry is copied as it is taken, and its slot is free for posters again at
- * once, however long the message takes. Pollers have nothing to give back, so it does not
- * matter who polls, or whether the queue pair still exists.
+ * ring.h. An entry is copied when it is taken, and its slot is free for posters again at
+ * once, however long the message takes. So polling a completion retires nothing in an SRQ,
+ * and a completion may be polled when its queue pair no longer exists.
  *
  * To change the size, emu_srq_replace() links a new ring behind the one in use.
  * Posters use the new ring from then on. The old ring is sealed a grace period
@@ -58,9 +58,9 @@ u32 emu_srq_used(struct emu_srq *srq)
 }
 
 /*
- * Of the receives that were posted when this begins, how many have not been taken when it
- * ends. emu_srq_used() may count a receive that is taken, and the one that its place makes
- * room for: a resize would be refused that the SRQ has room for.
+ * Returns how many of the receives that were posted when this begins have not been taken when it
+ * ends. Not emu_srq_used(), which may count a receive that is then taken, and another one that is
+ * posted because that has made room; so a resize would be refused although there is room.
  */
 static u32 emu_srq_left(struct emu_srq *srq)
 {
@@ -78,7 +78,7 @@ static u32 emu_srq_left(struct emu_srq *srq)
 	return max((s32)(heads - tails), 0);
 }
 
-/* Is it time for the event that a limit asks for? Any context but NMI. */
+/* Raises the limit event, once, if fewer receives than the limit are left. Any context but NMI. */
 void emu_srq_check_limit(struct emu_srq *srq)
 {
 	int limit = atomic_read(&srq->limit);
@@ -189,7 +189,7 @@ static void emu_srq_reclaim(struct emu_srq *srq, const struct emu_srq_ring *end)
 	}
 }
 
-/* Moves srq->out past the rings that an engine would leave if it came for a receive now. */
+/* Moves srq->out past sealed rings that are empty, as an engine would. */
 static void emu_srq_advance(struct emu_srq *srq)
 {
 	struct emu_srq_ring *ring = srq->out;
@@ -258,7 +258,7 @@ static int emu_srq_set_limit(struct emu_srq *srq, u32 limit)
 	return 0;
 }
 
-/* A limit beside a size has been compared with it: see emu_user_modify_srq(). */
+/* emu_user_modify_srq() has checked a new limit that comes with a new size. */
 int emu_modify_srq(struct ib_srq *ibsrq, struct ib_srq_attr *attr, enum ib_srq_attr_mask mask,
 		   struct ib_udata *udata)
 {
@@ -298,7 +298,7 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	if (err)
 		return err;
 	srq->max_sge = init->attr.max_sge;
-	/* A process posts elsewhere: then nothing fits into the ring. */
+	/* A process posts to memory of its own, so the ring has depth 0. */
 	srq->rings = emu_srq_ring_alloc(srq->user_rq ? 0 : init->attr.max_wr, srq->max_sge);
 	if (!srq->rings) {
 		emu_object_put(edev, EMU_OBJECT_SRQ);
@@ -306,13 +306,13 @@ int emu_create_srq(struct ib_srq *ibsrq, struct ib_srq_init_attr *init, struct i
 	}
 	srq->in = srq->rings;
 	srq->out = srq->rings;
-	/* The limit is for modify_srq: consumers may have left anything in the member. */
+	/* Only modify_srq sets the limit: consumers need not initialise srq_limit here. */
 	atomic_set(&srq->limit, 0);
 	mutex_init(&srq->lock);
 	return 0;
 }
 
-/* The midlayer has seen to it that no queue pair uses it any more. */
+/* The midlayer has made sure that no queue pair uses it any more. */
 int emu_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata)
 {
 	emu_srq_reclaim(to_esrq(ibsrq), NULL);

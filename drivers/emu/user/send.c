@@ -62,8 +62,8 @@ struct emu_user_sq {
 	struct rxe_send_wr wr;
 };
 
-static void emu_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
-		       enum emu_syndrome why)
+static void emu_user_refuse(struct emu_refusal *refusal, enum ib_wc_status status,
+			    enum emu_syndrome why)
 {
 	if (refusal->status != IB_WC_SUCCESS)
 		return;
@@ -86,11 +86,11 @@ static void emu_user_fill_inline(const struct emu_qp *qp, struct emu_swqe *wqe,
 				 struct emu_refusal *refusal)
 {
 	if (!(BIT(wqe->opcode) & (EMU_USER_SENDS | EMU_USER_WRITES))) {
-		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
+		emu_user_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
 	}
 	if (length > qp->max_inline) {
-		emu_refuse(refusal, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
+		emu_user_refuse(refusal, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
 		return;
 	}
 	/* Nobody looks at the data before it is sent, so it may change while it is copied. */
@@ -115,7 +115,7 @@ static void emu_user_fill_sges(const struct emu_qp *qp, struct emu_swqe *wqe,
 	if (BIT(wqe->opcode) & EMU_USER_ATOMICS)
 		max_sge = min_t(u32, max_sge, 1);
 	if (num_sge > max_sge) {
-		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
+		emu_user_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
 	}
 	emu_uring_copy_sges(wqe->sge, from->dma.sge, num_sge);
@@ -123,7 +123,7 @@ static void emu_user_fill_sges(const struct emu_qp *qp, struct emu_swqe *wqe,
 		length += wqe->sge[i].length;
 	if (length > EMU_MAX_MSG_SIZE ||
 	    ((BIT(wqe->opcode) & EMU_USER_ATOMICS) && length != EMU_ATOMIC_BYTES)) {
-		emu_refuse(refusal, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
+		emu_user_refuse(refusal, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
 		return;
 	}
 	wqe->num_sge = num_sge;
@@ -143,7 +143,7 @@ static void emu_user_fill_ud(struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	wqe->ud.pkey_index = 0;
 	if (!emu_user_find_av(wr->wr.ud.ah_num, qp->ibqp.pd, av) ||
 	    av->port != qp->port)
-		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
+		emu_user_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 }
 
 /* The operand is where inline data would be, and in the entry's own memory, too. */
@@ -207,7 +207,7 @@ static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe, const struct 
 	wqe->wr_id = wr->wr_id;
 	refusal->opcode = wr->opcode;
 	if (!known) {
-		emu_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
+		emu_user_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 		return;
 	}
 	if (wqe->opcode == IB_WR_ATOMIC_WRITE) {
