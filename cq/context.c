@@ -25,7 +25,7 @@ static struct workqueue_struct *ib_comp_unbound_wq;
 static DEFINE_PER_CPU(atomic_t, ib_cq_softirq_waiting);
 static DEFINE_PER_CPU(atomic_t, ib_cq_work_waiting);
 
-/* The lane is about to be scheduled on @cpu. */
+/* Counts the lane among those that wait for @cpu, before it is scheduled there. */
 static void ib_cq_begin_waiting(struct ib_cq_lane *lane, int cpu)
 {
 	if (READ_ONCE(lane->waits_on))
@@ -35,7 +35,7 @@ static void ib_cq_begin_waiting(struct ib_cq_lane *lane, int cpu)
 	smp_store_release(&lane->waits_on, cpu + 1);
 }
 
-/* The lane runs, maybe on another CPU, if that one went offline. */
+/* Ends that, when the lane runs; perhaps on another CPU, if @cpu went offline. */
 static void ib_cq_end_waiting(struct ib_cq_lane *lane)
 {
 	int cpu = lane->waits_on - 1;
@@ -46,7 +46,7 @@ static void ib_cq_end_waiting(struct ib_cq_lane *lane)
 	atomic_dec(per_cpu_ptr(lane->ctx->waiting, cpu));
 }
 
-/* Likewise, where it may be scheduled on several CPUs: returns true on the first of them. */
+/* As ib_cq_end_waiting(), for a lane that may be scheduled on several CPUs: true on the first. */
 static bool ib_cq_claim(struct ib_cq_lane *lane)
 {
 	int cpu = xchg(&lane->waits_on, 0) - 1;
@@ -69,11 +69,11 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 	enum ib_cq_ran ran;
 
 	if (!ib_cq_claim(lane)) {
-		/* It was moved, and another CPU was faster. */
+		/* The lane was moved, and another CPU runs it. */
 		irq_poll_complete(iop);
 		/*
-		 * Before that it may have been scheduled in vain, by an interrupt, or by a CPU that
-		 * is online again. Pairs with the test_and_set_bit() in irq_poll_sched().
+		 * If the lane was scheduled here just before that, irq_poll_sched() has done
+		 * nothing: schedule it again. Pairs with the test_and_set_bit() there.
 		 */
 		smp_mb();
 		if (READ_ONCE(lane->waits_on))
@@ -97,7 +97,7 @@ static int ib_cq_softirq(struct irq_poll *iop, int weight)
 	return 0;
 }
 
-/* On the CPU to which the lane is moved. */
+/* Runs on the CPU to which the lane is moved. */
 static void ib_cq_softirq_moved(void *info)
 {
 	struct ib_cq_lane *lane = info;
@@ -107,7 +107,7 @@ static void ib_cq_softirq_moved(void *info)
 
 static bool ib_cq_softirq_move(struct ib_cq_lane *lane, int cpu)
 {
-	/* It stays scheduled where it is, too. An error: the last move is not there yet. */
+	/* It stays scheduled on the old CPU, too. Fails if the last move has not arrived yet. */
 	return !smp_call_function_single_async(cpu, &lane->mover);
 }
 
@@ -134,16 +134,16 @@ static void ib_cq_softirq_exit(struct ib_cq_lane *lane)
 	int cpu;
 
 	ib_cq_stop_watch(lane);
-	/* Nothing moves the lane any more. A mover that was sent has come before this returns, */
+	/* Nothing moves the lane any more. Wait until the last mover has arrived. */
 	kick_all_cpus_sync();
 	for_each_possible_cpu(cpu)
 		irq_poll_disable(&per_cpu_ptr(lane->softirq, cpu)->iop);
-	/* but may not have ended, as the last run. Both are RCU readers. */
+	/* The mover, and the last run, may not have returned yet. Both are RCU readers. */
 	synchronize_rcu();
 	free_percpu(lane->softirq);
 }
 
-/* The work of a runner. */
+/* The work item of a runner. */
 void ib_cq_work(struct work_struct *work)
 {
 	struct ib_cq_runner *runner = container_of(work, struct ib_cq_runner, work);
@@ -163,7 +163,7 @@ void ib_cq_work(struct work_struct *work)
 		case IB_CQ_RAN_DISPLACED:
 			return;
 		}
-		/* It may have been scheduled meanwhile, and moved, and be idle again. */
+		/* While idle, the lane may have been scheduled, moved, and become idle again. */
 		if (READ_ONCE(lane->runner) != runner) {
 			lane->ctx->schedule(lane);
 			return;
@@ -179,8 +179,8 @@ static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
 	ib_cq_begin_waiting(lane, raw_smp_processor_id());
 	/*
-	 * The item is not queued. If ib_cq_bound_move() finds that out just now, it looks queued
-	 * for a moment, in an interrupt of another CPU.
+	 * The item is not queued, but cancel_work() in ib_cq_bound_move(), on another CPU, makes it
+	 * look queued for a moment.
 	 */
 	while (!queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work))
 		cpu_relax();
@@ -196,12 +196,15 @@ static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)
 
 static bool ib_cq_bound_move(struct ib_cq_lane *lane, int cpu)
 {
-	/* Who takes it out of its queue runs the lane, in the place of that CPU. */
+	/* If this cancels the item, nobody else runs the lane. */
 	if (!work_pending(&lane->runner->work) || !cancel_work(&lane->runner->work))
 		return false;
 	ib_cq_end_waiting(lane);
 	ib_cq_begin_waiting(lane, cpu);
-	/* A work queue would put the same item where its last run has not quite returned. */
+	/*
+	 * Another runner, because an item whose last run has not returned is queued on the CPU of
+	 * that run.
+	 */
 	ib_cq_replace_runner(lane);
 	queue_work_on(cpu, ib_comp_wq, &lane->runner->work);
 	return true;
@@ -314,7 +317,7 @@ static void ib_cq_lane_free(struct ib_cq_lane *lane)
 	ib_cq_lane_unlist(lane);
 	if (lane->ctx->exit)
 		lane->ctx->exit(lane);
-	/* It may have been scheduled without need, and may not run any more. */
+	/* It may have been scheduled in vain, and not have run since. */
 	ib_cq_end_waiting(lane);
 	kfree(lane->ahead);
 	kfree(lane);
@@ -355,7 +358,7 @@ struct ib_cq_lane *ib_cq_get_lane(struct ib_device *dev, unsigned int vector,
 	return lane;
 }
 
-/* A CQ leaves its lane. */
+/* Called when a CQ is freed; undoes ib_cq_get_lane(). */
 void ib_cq_put_lane(struct ib_cq_lane *lane)
 {
 	if (lane->ctx == &ib_cq_contexts[IB_POLL_DIRECT])

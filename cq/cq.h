@@ -64,13 +64,13 @@ struct seq_file;
  * @init: sets up what runs the lane. Returns 0 or -errno. NULL: nothing runs it
  * @schedule: makes the context call ib_cq_lane_run() soon, until that returns
  *	IB_CQ_RAN_EMPTY, and then ib_cq_lane_idle(), and start over if the latter returns false.
- *	Any context but NMI. Called once for each time that the lane was idle.
- * @start: NULL unless a done() that does not return is to stop no other CQ, see handover.c. Makes
- *	the context call ib_cq_runner_run() for a runner soon, on a CPU if it is bound to CPUs. Any
- *	context but NMI.
- * @move: NULL unless the lane runs on the CPU where it was scheduled. It was, but does not run
- *	there: makes the context run it on another CPU; returns false if that was not possible,
- *	or it runs by now. Hard interrupt, with lane->lock held.
+ *	Called once each time that an idle lane gets work. Any context but NMI.
+ * @start: makes the context call ib_cq_runner_run() for a spare runner soon; on the given CPU if
+ *	the context is bound to CPUs. Any context but NMI. NULL if runners cannot be displaced,
+ *	see handover.c
+ * @move: makes the context run a lane on another CPU, if it was scheduled and does not run.
+ *	Returns false if that is not possible, or it runs by now. Hard interrupt, with
+ *	lane->lock held. NULL unless the lane runs on the CPU where it was scheduled
  * @exit: undoes @init; the lane is idle and serves no CQ
  */
 struct ib_cq_context {
@@ -313,10 +313,10 @@ void ib_cq_direct_claim(struct ib_cq *cq);
 void ib_cq_direct_release(struct ib_cq *cq);
 void ib_cq_direct_flush(struct ib_cq *cq);
 void ib_cq_direct_empty_and_arm(struct ib_cq *cq);
-bool ib_cq_direct_news(struct ib_cq *cq);
+bool ib_cq_direct_is_due(struct ib_cq *cq);
 
 /* wait.c */
-int ib_cq_full(struct ib_cq *cq);
+int ib_cq_max_completions(struct ib_cq *cq);
 void ib_cq_collect_waiters(struct ib_cq *cq);
 void ib_cq_flush_progress(struct ib_cq *cq, int completions, bool emptied);
 void ib_cq_release_waiters(struct ib_cq *cq);
@@ -374,7 +374,7 @@ static inline void ib_cq_dim_exit(struct ib_cq *cq) { }
 static inline void ib_cq_dim_round(struct ib_cq *cq) { }
 #endif
 
-/* The runner has emptied the CQ. */
+/* Called by the runner when it has emptied the CQ. */
 static inline void ib_cq_dim_add(struct ib_cq *cq)
 {
 	if (unlikely(cq->dim))
@@ -382,8 +382,8 @@ static inline void ib_cq_dim_add(struct ib_cq *cq)
 }
 
 /*
- * The CQs that are ready. The list belongs to the lane's runner. Links in one direction suffice:
- * CQs leave it at its head, but for one that is freed from within a done() of another one.
+ * The list of CQs that are ready, which only the lane's runner touches. It is singly linked, as
+ * CQs leave it at its head, except for one that is freed from within a done() of another one.
  */
 static inline void ib_cq_ready_init(struct ib_cq_lane *lane)
 {
@@ -391,7 +391,7 @@ static inline void ib_cq_ready_init(struct ib_cq_lane *lane)
 	lane->ready_end = &lane->ready;
 }
 
-/* There is one. */
+/* Returns the first CQ that is ready; the list must not be empty. */
 static inline struct ib_cq *ib_cq_ready_first(const struct ib_cq_lane *lane)
 {
 	return llist_entry(lane->ready, struct ib_cq, link);
@@ -407,10 +407,10 @@ static inline void ib_cq_ready_add(struct ib_cq_lane *lane, struct ib_cq *cq)
 /* Takes out the CQ to which @link points: the first one, for &lane->ready. */
 static inline void ib_cq_ready_del(struct ib_cq_lane *lane, struct llist_node **link)
 {
-	struct llist_node *gone = *link;
+	struct llist_node *node = *link;
 
-	*link = gone->next;
-	if (lane->ready_end == &gone->next)
+	*link = node->next;
+	if (lane->ready_end == &node->next)
 		lane->ready_end = link;
 }
 
@@ -420,8 +420,8 @@ static inline bool ib_cq_is_direct(const struct ib_cq *cq)
 }
 
 /*
- * Makes @cq, which is QUEUED and in no list, pending. Once it is, only the lane
- * may be touched.
+ * Makes @cq pending, which is QUEUED and in no list. After the llist_add(), the CQ may be polled,
+ * and freed, so only the lane may be touched.
  */
 static __always_inline void ib_cq_enqueue(struct ib_cq_lane *lane, struct ib_cq *cq)
 {

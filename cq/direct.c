@@ -40,7 +40,7 @@ void ib_cq_direct_release(struct ib_cq *cq)
 {
 	if (!(atomic_fetch_andnot(IB_CQ_BUSY | IB_CQ_WAIT, &cq->state) & IB_CQ_WAIT))
 		return;
-	/* From here on the waiter may have the CQ, and free it: only its address is used. */
+	/* The waiter may claim and free the CQ now: wake_up_var() only uses the address. */
 	kverbs_delay("ib_cq_direct_release");
 	wake_up_var(&cq->state);
 }
@@ -56,7 +56,7 @@ static int ib_cq_direct_poll(struct ib_cq *cq, int budget)
 		WRITE_ONCE(lane->own.poller, current);
 	lane->own.cq = cq;
 	do {
-		/* A budget of -1 is more than there can be. */
+		/* A budget of -1 becomes UINT_MAX, which is never reached. */
 		wanted = min_t(unsigned int, IB_CQ_BATCH, (unsigned int)budget - completed);
 		n = ib_cq_poll_direct(lane, cq, wanted);
 		completed += n;
@@ -101,7 +101,7 @@ EXPORT_SYMBOL(ib_process_cq_direct);
  */
 static void ib_cq_direct_empty(struct ib_cq *cq)
 {
-	int n, left = ib_cq_full(cq);
+	int n, left = ib_cq_max_completions(cq);
 
 	do {
 		n = ib_cq_direct_poll(cq, min(left, IB_CQ_BATCH));
@@ -139,7 +139,7 @@ void ib_cq_direct_empty_and_arm(struct ib_cq *cq)
  * Returns whether there may be completions to poll. Sets IB_CQ_WAIT: if there are none, the
  * next caller that polls wakes this one.
  */
-bool ib_cq_direct_news(struct ib_cq *cq)
+bool ib_cq_direct_is_due(struct ib_cq *cq)
 {
 	return atomic_fetch_or(IB_CQ_WAIT, &cq->state) & IB_CQ_NOTIFIED;
 }

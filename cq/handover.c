@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A CQ must not stop those beside it: neither by a done() that does not return, in a work queue,
- * nor by the CPU that it was notified on.
+ * Two things must not hold up the other CQs of a lane: in a work queue, a done() that does not
+ * return; and the CPU on which one of the CQs was notified, if it is kept busy.
  *
  * A lane of a work queue context has a runner that polls its CQs (lane.c), and a spare runner for
  * each of them. When the runner sleeps in a done(), it is displaced: a spare one takes its place,
@@ -19,42 +19,44 @@
  *	become a spare one
  *	pending += CQ, as a waker
  *
- * So what is the runner's alone, @ready above all, belongs to another one from the moment
- * that @nr is marked, and until then nobody else touches it. The CQ is QUEUED all the time:
- * its wakers leave it alone, and whoever stops it or waits for it is seen to when its next
- * round begins.
+ * So all that only the runner may touch, such as @ready, changes hands at the moment when @nr is
+ * marked. The CQ is QUEUED all the time: wakers need not do anything, and threads that stop it or
+ * wait for it are served when its next round begins.
  *
  * A runner may be displaced between two rounds, too, while it lets other tasks have the CPU:
- * ib_cq_pause(). It holds no CQ then, so while it pauses, no other one that does takes the last
- * spare runner. Others may sleep in a done() meanwhile until no spare one is left; but then each CQ
- * has a runner, unless several of them pause.
+ * ib_cq_pause(). It holds no CQ then, so there might not be a spare runner for each CQ any more;
+ * hence the last spare one does not displace a runner that pauses if another one does already.
+ * Others may still use up the spare runners by sleeping in a done(); but then each CQ has a runner,
+ * unless several of them pause.
  *
  * Who displaces a runner:
  *
  *   - it does so itself, when it is about to wait for a CQ: ib_cq_hand_over_all();
  *   - the watch, for sleeps of other kinds. A waker that makes a CQ pending beside others starts
- *     it. It checks every jiffy until the lane is idle, and displaces a runner that is asleep in
- *     a done() or has been in this batch: one that waits by short sleeps may be awake whenever
- *     the watch looks. What was before the batch does not count, for a CQ whose done() does not
- *     sleep is not polled beside others. It need not know whether another CQ is ready: if none
- *     is, the next runner finds that out, and the lane becomes idle;
+ *     it. It checks every jiffy until the lane is idle, and displaces a runner that sleeps in a
+ *     done(), or has slept in this batch: a done() that waits by short sleeps may be awake
+ *     whenever the watch looks. Sleeps before this batch do not count, so that a CQ whose
+ *     done() does not sleep is not polled in parallel with others. The watch need not know
+ *     whether another CQ is ready: if none is, the next runner finds that out, and the lane
+ *     becomes idle;
  *   - the watch, if the batch or pause is the same for IB_CQ_STUCK jiffies: a done() keeps its CPU
  *     busy, or a task of higher priority does.
  *
  * In softirq and in the bound work queue, a lane runs where the first of its CQs was notified. The
- * others must not depend on that CPU, where a task may have preemption off, or be a real-time one,
- * that waits for just what they do. So when the lane has been scheduled and does not run, the watch
- * has another CPU run it: after 2 jiffies, and again after 4, 8, 16 more, for whoever is behind
- * others in a long line of work is not to go to the end of the next line each time.
+ * others must not depend on that CPU: a task there, which has preemption off or is a real-time one,
+ * may be waiting for just what they do. So if the lane was scheduled and does not run, the watch
+ * has another CPU run it: after 2 jiffies, and again after 4, 8, 16 more. The intervals grow
+ * because each move puts the lane at the end of another CPU's queue, which may merely be long.
  *
  * The watch is a timer that expires in hard interrupt, since whoever started it may have
  * softirqs off until a done() is called.
  *
- * lane->lock guards lane->runner, @busy, @spare and @paused; it is taken with interrupts off, for
- * the watch. ib_cq_lanes_lock (wait.c) may be held around it. The schedule() of an idle lane reads
- * lane->runner without it, for only one that is inside a batch or pause is displaced, and only one
- * whose work item is queued is replaced by ib_cq_replace_runner(); the watch does so to find out
- * whether it needs the lock. Documentation/models/handover.pml is a model of this.
+ * lane->lock guards lane->runner, @busy, @spare and @paused; it is taken with interrupts off,
+ * because the watch takes it. ib_cq_lanes_lock (wait.c) may be held around it. Two read
+ * lane->runner without the lock: the schedule() of an idle lane, since only a runner inside a
+ * batch or pause is displaced, and ib_cq_replace_runner() only replaces one whose work item is
+ * queued; and the watch, to find out whether it needs the lock. Documentation/models/handover.pml
+ * is a model of this.
  */
 #include <linux/cpumask.h>
 #include <linux/hrtimer.h>
@@ -68,10 +70,10 @@
 /* Interval of the watch, in jiffies. */
 #define IB_CQ_WATCH	1
 
-/* Of these: until a lane that waits for a CPU is moved for the first time. */
+/* Ticks of the watch until a lane that waits for a CPU is moved for the first time. */
 #define IB_CQ_PATIENCE	2
 
-/* And until a done() that does not sleep is taken for one that does not return. */
+/* Ticks until a done() that does not sleep is taken for one that does not return. */
 #define IB_CQ_STUCK	(HZ / 4)
 
 static enum hrtimer_restart ib_cq_watch(struct hrtimer *timer);
@@ -103,14 +105,17 @@ void ib_cq_runners_init(struct ib_cq_lane *lane)
 	lane->watch.timer.function = ib_cq_watch;
 }
 
-/* The watch does nothing any more, though whoever has seen it wanted may still start it. */
+/* Makes the watch do nothing any more. A waker may still start it, once, in vain. */
 void ib_cq_stop_watch(struct ib_cq_lane *lane)
 {
 	WRITE_ONCE(lane->watched, false);
 	hrtimer_cancel(&lane->watch.timer);
 }
 
-/* Waits for those that were displaced in a pause, and hold no CQ. The lane's own is the first. */
+/*
+ * Waits for runners that were displaced in a pause, until only lane->runner is left on @busy, where
+ * it is the first.
+ */
 static void ib_cq_wait_for_paused(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *last;
@@ -125,7 +130,7 @@ static void ib_cq_wait_for_paused(struct ib_cq_lane *lane)
 	}
 }
 
-/* The lane serves no CQ any more: its runners are spare ones, about to be idle, or pause. */
+/* Called when the lane has no CQ any more: its runners are spare, about to be idle, or pause. */
 void ib_cq_runners_exit(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner, *next;
@@ -144,7 +149,10 @@ void ib_cq_runners_exit(struct ib_cq_lane *lane)
 	}
 }
 
-/* A CQ is added to @lane: adds a runner, unless CQs that left have left one. 0 or -ENOMEM. */
+/*
+ * Adds a runner, for a CQ that is added to @lane, unless there are enough left from CQs that have
+ * been freed. Returns 0 or -ENOMEM.
+ */
 int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs)
 {
 	struct ib_cq_runner *runner;
@@ -159,7 +167,7 @@ int ib_cq_add_runner(struct ib_cq_lane *lane, unsigned int cqs)
 	return 0;
 }
 
-/* A spare runner is the lane's from now on. */
+/* Makes a spare runner the lane's. */
 static void ib_cq_take_spare(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *next = list_first_entry(&lane->spare, struct ib_cq_runner, node);
@@ -169,8 +177,8 @@ static void ib_cq_take_spare(struct ib_cq_lane *lane)
 }
 
 /*
- * Another runner takes the place of @runner, which is the lane's, unless the batch or pause @nr has
- * ended or there was none. @cpu is where it starts, in a context that is bound to CPUs.
+ * Displaces @runner, which is the lane's, if it is still in the batch or pause @nr; 0 for none.
+ * @cpu: where its successor starts, in a context that is bound to CPUs.
  */
 static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner, int nr, int cpu)
 {
@@ -184,7 +192,7 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	if (atomic_cmpxchg(&runner->nr, nr, nr | IB_CQ_DISPLACED) != nr)
 		return;
 
-	/* It is the first one, as always while its runner polls it. */
+	/* The runner's CQ is the first of @ready, as always while it is polled. */
 	if (pause)
 		lane->paused++;
 	else
@@ -194,7 +202,7 @@ static void ib_cq_displace(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 	lane->ctx->start(lane->runner, cpu);
 }
 
-/* The lane's runner has not begun, and will not: a spare one is to run the lane. */
+/* Replaces the lane's runner, whose work item has been cancelled before it began. */
 void ib_cq_replace_runner(struct ib_cq_lane *lane)
 {
 	lockdep_assert_held(&lane->lock);
@@ -204,7 +212,7 @@ void ib_cq_replace_runner(struct ib_cq_lane *lane)
 	ib_cq_take_spare(lane);
 }
 
-/* The caller is about to wait. If it runs @lane, another runner takes its place. */
+/* Displaces the runner of @lane if that is the caller, which is about to wait. */
 void ib_cq_hand_over(struct ib_cq_lane *lane)
 {
 	struct ib_cq_runner *runner;
@@ -242,7 +250,7 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 		ib_cq_enqueue(lane, cq);
 }
 
-/* Returns the batch in which it sleeps or has slept, as its @nr; or 0. */
+/* Returns @runner's @nr if it sleeps, or has slept, in its present batch; else 0. */
 static int ib_cq_slept_in(const struct ib_cq_runner *runner, int *cpu)
 {
 	struct task_struct *task;
@@ -255,7 +263,7 @@ static int ib_cq_slept_in(const struct ib_cq_runner *runner, int *cpu)
 	 */
 	nr = atomic_read_acquire(&runner->nr);
 	rcu_read_lock();
-	/* It is the task's as long as its work item is executed; so the task still exists. */
+	/* Set while the task executes the runner's work item, so RCU keeps the task. */
 	task = READ_ONCE(runner->poller);
 	if (task) {
 		slept = READ_ONCE(task->__state) != TASK_RUNNING ||
@@ -281,7 +289,7 @@ static bool ib_cq_watch_on(const struct ib_cq_lane *lane)
 	return atomic_read(&lane->active);
 }
 
-/* A CPU that may run what @cpu does not. */
+/* The next online CPU. */
 static int ib_cq_next_cpu(int cpu)
 {
 	int next = cpumask_next(cpu, cpu_online_mask);
@@ -309,7 +317,7 @@ static void ib_cq_watch_progress(struct ib_cq_lane *lane)
 	watch->cpu = -1;
 }
 
-/* It was scheduled, and does not run. */
+/* Moves the lane to another CPU if it was scheduled, but has not run for too long. */
 static void ib_cq_watch_move(struct ib_cq_lane *lane)
 {
 	struct ib_cq_watch *watch = &lane->watch;
@@ -335,7 +343,7 @@ static void ib_cq_watch_move(struct ib_cq_lane *lane)
 	watch->patience *= 2;
 }
 
-/* Returns the batch whose end others are not to wait for, as its @nr; or 0. */
+/* Returns @runner's @nr if it sleeps, or makes no progress, in its present batch; else 0. */
 static int ib_cq_stuck_in(const struct ib_cq_lane *lane, const struct ib_cq_runner *runner, int *cpu)
 {
 	int nr = ib_cq_slept_in(runner, cpu);
@@ -374,7 +382,7 @@ static enum hrtimer_restart ib_cq_watch(struct hrtimer *timer)
 		ib_cq_watch_runner(lane);
 	if (lane->ctx->move)
 		ib_cq_watch_move(lane);
-	/* A waker may start it as well. */
+	/* Not HRTIMER_RESTART: a waker may start the timer at the same time. */
 	ib_cq_start_watch(lane);
 	return HRTIMER_NORESTART;
 }

@@ -10,10 +10,10 @@
  * the CPU, and goes on later where it stopped. So a flooded CQ holds up a
  * neighbour for no longer than a share takes, and a CPU for no longer than a run.
  *
- * A CQ that is alone needs no share: it is polled ahead, for IB_CQ_AHEAD completions at a time,
- * and they are handed out until another CQ is pending and a share is used up. Then the rest, in
- * lane->ahead, is what the CQ's next rounds hand out first. Only one CQ is polled ahead at a
- * time. Who waits for the CQ, or frees it, is seen to when nothing of that is left.
+ * A CQ that is alone needs no share: it is polled ahead, for IB_CQ_AHEAD completions at a time.
+ * They are handed out until another CQ is pending and a share is used up. The rest stays in
+ * lane->ahead, for the CQ's next rounds. Only one CQ is polled ahead at a time. Threads that wait
+ * for the CQ, or free it, are served once nothing of the rest is left.
  *
  * A CQ that is found empty leaves the list and is armed. On the next completion
  * the driver calls ib_cq_notify(), which schedules the CQ:
@@ -35,8 +35,8 @@
  * Nothing takes a lock. Documentation/models/cq.pml is a model of this, which scripts/lint
  * has proved.
  *
- * In a work queue, a runner that sleeps in a done() is displaced by another one: @ready is
- * that one's from then on, but for the CQ whose done() sleeps. handover.c describes this.
+ * In a work queue, a runner that sleeps in a done() is displaced by another one, which gets
+ * @ready, except for the CQ whose done() sleeps. handover.c describes this.
  *
  *   the runner of a lane		one that was displaced
  *
@@ -47,7 +47,7 @@
  * finds it 0 again; else the runner completes @stopped when it next comes to the CQ, and
  * does not touch it any more. wait.c describes IB_CQ_WAIT.
  *
- * With IB_POLL_DIRECT there is no runner but whoever polls: see direct.c.
+ * With IB_POLL_DIRECT there is no runner; the consumer polls: see direct.c.
  */
 #include <linux/export.h>
 #include <linux/module.h>
@@ -64,7 +64,7 @@
 
 /*
  * Completions between two readings of the clock, twice as many in the first half of a run's
- * time; also the least that a round counts for.
+ * time; and how many a round counts for at least, because a round takes time without any, too.
  */
 #define IB_CQ_CLOCK_BATCH		(4 * IB_CQ_SHARE)
 #define IB_CQ_CLOCK_ROUND		(IB_CQ_SHARE / 4)
@@ -185,13 +185,13 @@ void ib_cq_wake(struct ib_cq *cq)
 		wake_up_var(&cq->state);
 }
 
-/* Likewise, and makes the runner look at cq->waiters. Not for IB_POLL_DIRECT. */
+/* As ib_cq_wake(), and makes the runner look at cq->waiters. Not for IB_POLL_DIRECT. */
 void ib_cq_wake_waiting(struct ib_cq *cq)
 {
 	ib_cq_schedule(cq, IB_CQ_QUEUED | IB_CQ_WAIT);
 }
 
-/* @pending has the latest one first, @ready has it last. */
+/* Moves @pending to the end of @ready, in reverse order: @pending has the latest one first. */
 static void ib_cq_collect_pending(struct ib_cq_lane *lane)
 {
 	struct llist_node *latest;
@@ -272,8 +272,8 @@ static noinline void ib_cq_hand_out_watched(struct ib_cq_runner *runner, struct 
 	}
 }
 
-static __always_inline void ib_cq_call_eight(struct ib_cq_runner *runner, struct ib_cq *cq,
-					     struct ib_wc *wc)
+static __always_inline void ib_cq_call_done_8(struct ib_cq_runner *runner, struct ib_cq *cq,
+					      struct ib_wc *wc)
 {
 	ib_cq_call_done(runner, cq, wc);
 	ib_cq_call_done(runner, cq, wc + 1);
@@ -286,8 +286,8 @@ static __always_inline void ib_cq_call_eight(struct ib_cq_runner *runner, struct
 }
 
 /*
- * Calls done() for the completions from @wc to @end. The static keys are tested, and the end is
- * looked for, once for several completions: the rest is what each call needs.
+ * Calls done() for the completions from @wc to @end, eight at a time: the static keys and the end
+ * are then tested once for all of them.
  */
 static noinline void ib_cq_hand_out(struct ib_cq_runner *runner, struct ib_cq *cq,
 				    struct ib_wc *wc, struct ib_wc *end)
@@ -297,12 +297,12 @@ static noinline void ib_cq_hand_out(struct ib_cq_runner *runner, struct ib_cq *c
 		return;
 	}
 	for (; wc + 8 <= end; wc += 8)
-		ib_cq_call_eight(runner, cq, wc);
+		ib_cq_call_done_8(runner, cq, wc);
 	for (; unlikely(wc < end); wc++)
 		ib_cq_call_done(runner, cq, wc);
 }
 
-/* Likewise, for a whole batch, in runner->wc. */
+/* As ib_cq_hand_out(), for a whole batch, in runner->wc. */
 static __always_inline void ib_cq_hand_out_whole(struct ib_cq_runner *runner, struct ib_cq *cq)
 {
 	BUILD_BUG_ON(IB_CQ_BATCH != 16);
@@ -310,13 +310,13 @@ static __always_inline void ib_cq_hand_out_whole(struct ib_cq_runner *runner, st
 		ib_cq_hand_out_watched(runner, cq, runner->wc, runner->wc + IB_CQ_BATCH);
 		return;
 	}
-	ib_cq_call_eight(runner, cq, runner->wc);
-	ib_cq_call_eight(runner, cq, runner->wc + 8);
+	ib_cq_call_done_8(runner, cq, runner->wc);
+	ib_cq_call_done_8(runner, cq, runner->wc + 8);
 }
 
 /*
- * Likewise, but ends after a share once another CQ is pending. Returns how far it came. The
- * caller looks whether the runner was displaced meanwhile: then that CQ is not its concern.
+ * As ib_cq_hand_out(), but stops after a share when another CQ is pending. Returns where it has
+ * stopped. If the runner was displaced meanwhile, the caller hands out the rest nevertheless.
  */
 static noinline struct ib_wc *ib_cq_hand_out_alone(struct ib_cq_runner *runner, struct ib_cq *cq,
 						   struct ib_wc *wc, struct ib_wc *end)
@@ -328,8 +328,8 @@ static noinline struct ib_wc *ib_cq_hand_out_alone(struct ib_cq_runner *runner, 
 		if (ib_cq_is_watched()) {
 			ib_cq_hand_out_watched(runner, cq, wc, wc + IB_CQ_SHARE);
 		} else {
-			ib_cq_call_eight(runner, cq, wc);
-			ib_cq_call_eight(runner, cq, wc + 8);
+			ib_cq_call_done_8(runner, cq, wc);
+			ib_cq_call_done_8(runner, cq, wc + 8);
 		}
 		wc += IB_CQ_SHARE;
 		if (!llist_empty(pending))
@@ -346,7 +346,7 @@ static __always_inline int ib_cq_poll(struct ib_cq *cq, int wanted, struct ib_wc
 	int n = ib_poll_cq(cq, wanted, wc);
 
 	trace_ib_cq_poll(cq, wanted, n);
-	/* The driver may return too large a number; there are no more than @wanted. */
+	/* Do not trust the driver: @wc has room for @wanted only. */
 	n = min(n, wanted);
 	cq->stats.polls++;
 	if (likely(n > 0))
@@ -355,7 +355,7 @@ static __always_inline int ib_cq_poll(struct ib_cq *cq, int wanted, struct ib_wc
 	return 0;
 }
 
-/* A batch of @nr completions begins, or a pause. From here on, the lane may be another runner's. */
+/* Starts a batch of @nr completions, or a pause: from here on, the runner may be displaced. */
 static __always_inline void ib_cq_allow_displacing(struct ib_cq_runner *runner, int nr)
 {
 	BUILD_BUG_ON(max(IB_CQ_BATCH, IB_CQ_AHEAD) & ~(int)(IB_CQ_PAUSE - 1));
@@ -369,7 +369,7 @@ static __always_inline void ib_cq_allow_displacing(struct ib_cq_runner *runner, 
 	atomic_set_release(&runner->nr, runner->batch);
 }
 
-/* @runner is about to hand out the @n completions at @wc. */
+/* Called before the runner hands out the @n completions at @wc. */
 static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 					      struct ib_cq *cq, struct ib_wc *wc, int n,
 					      const bool handover)
@@ -382,8 +382,8 @@ static __always_inline void ib_cq_begin_batch(struct ib_cq_lane *lane, struct ib
 }
 
 /*
- * A batch or pause has ended. Returns false if the runner was displaced: the lane is another
- * one's.
+ * Ends a batch or pause. Returns false if the runner was displaced in it: then it must not touch
+ * the lane.
  */
 static __always_inline bool ib_cq_end_batch(struct ib_cq_runner *runner, const bool handover)
 {
@@ -426,19 +426,19 @@ static __always_inline bool ib_cq_has_ahead(const struct ib_cq_lane *lane, const
 	return READ_ONCE(lane->ahead_cq) == cq;
 }
 
-/* The runner has handed out its batch of what was polled ahead. */
+/* Called after a batch of what was polled ahead: drops the claim if nothing is left of that. */
 static void ib_cq_end_ahead(struct ib_cq_lane *lane)
 {
 	if (lane->ahead_at != lane->ahead_end)
 		return;
-	/* Pairs with the acquire in ib_cq_may_poll_ahead(): it was read before. */
+	/* Pairs with the acquire in ib_cq_may_poll_ahead(): lane->ahead was read before. */
 	smp_store_release(&lane->ahead_cq, NULL);
 }
 
 /*
- * As ib_cq_poll_batch(), of a CQ that is alone: polls it for *@wanted completions, IB_CQ_AHEAD
- * or fewer. When another CQ becomes pending, it ends as if no more had been wanted, and leaves
- * the rest in lane->ahead. If there is such a rest, takes the batch from there.
+ * As ib_cq_poll_batch(), for a CQ that is alone: polls it ahead for *@wanted completions, at most
+ * IB_CQ_AHEAD. If another CQ becomes pending meanwhile, leaves the rest in lane->ahead, and sets
+ * *@wanted to what was handed out. If there is such a rest already, hands out from that instead.
  */
 static noinline int ib_cq_ahead_batch(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 				      struct ib_cq *cq, int *wanted, bool handover)
@@ -486,7 +486,7 @@ static noinline int ib_cq_ahead_batch(struct ib_cq_lane *lane, struct ib_cq_runn
 }
 
 /*
- * @cq, the first of @ready, has state bits besides QUEUED. Returns false if it was stopped.
+ * Serves the threads that wait for @cq, the first of @ready, or stop it. False: it was stopped.
  */
 static noinline bool ib_cq_attend(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
@@ -502,7 +502,7 @@ static noinline bool ib_cq_attend(struct ib_cq_lane *lane, struct ib_cq *cq)
 	return true;
 }
 
-/* @cq, the first of @ready, goes to the end, unless it is alone there. */
+/* Moves @cq, the first of @ready, to the end. */
 static __always_inline void ib_cq_ready_rotate(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	struct llist_node *next = cq->link.next;
@@ -514,8 +514,8 @@ static __always_inline void ib_cq_ready_rotate(struct ib_cq_lane *lane, struct i
 }
 
 /*
- * @cq, the first of @ready, was empty: arm it for the next completion, unless it is pending
- * or has waiters.
+ * Arms @cq, the first of @ready, which was found empty, for the next completion; but not if it
+ * was woken meanwhile, or has waiters: then it stays ready.
  */
 static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
@@ -532,7 +532,7 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 	cq->stats.rearms++;
 	if (missed) {
 		cq->stats.missed++;
-		/* Often it is the only one in line, and stays where it is. */
+		/* The common case: nothing else has happened, so it just stays in @ready. */
 		if (likely(atomic_cmpxchg(&cq->state, IB_CQ_BUSY, IB_CQ_QUEUED) == IB_CQ_BUSY)) {
 			ib_cq_ready_rotate(lane, cq);
 			return;
@@ -552,7 +552,7 @@ static __always_inline void ib_cq_arm(struct ib_cq_lane *lane, struct ib_cq *cq)
 }
 
 /* Whether no other CQ waits for the lane, and no state bit of @cq needs attention. */
-static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
+static bool ib_cq_is_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 {
 	return !cq->link.next && llist_empty(&lane->pending) &&
 	       atomic_read(&cq->state) == IB_CQ_QUEUED;
@@ -562,13 +562,13 @@ static bool ib_cq_alone(const struct ib_cq_lane *lane, const struct ib_cq *cq)
 static __always_inline bool ib_cq_may_poll_ahead(const struct ib_cq_lane *lane,
 						 const struct ib_cq *cq, int left)
 {
-	/* acquire: a runner that was displaced may have had what was polled ahead before. */
-	return ib_cq_alone(lane, cq) && left > IB_CQ_BATCH && !smp_load_acquire(&lane->ahead_cq);
+	/* acquire: pairs with ib_cq_end_ahead(), called perhaps by a runner that was displaced. */
+	return ib_cq_is_alone(lane, cq) && left > IB_CQ_BATCH && !smp_load_acquire(&lane->ahead_cq);
 }
 
 /*
- * The runner was displaced in the last batch of a round, of @n completions; @completed with
- * those before it. All that needs the lane is left to the next round.
+ * Ends a round of @completed completions in whose last batch, of @n, the runner was displaced. It
+ * does what concerns the CQ only; what needs the lane is left to the next round.
  */
 static noinline void ib_cq_end_displaced(struct ib_cq_runner *runner, struct ib_cq *cq, int completed,
 					 int n, int wanted)
@@ -583,7 +583,7 @@ static noinline void ib_cq_end_displaced(struct ib_cq_runner *runner, struct ib_
 	ib_cq_return_runner(runner, cq);
 }
 
-/* @cq, the first of @ready, has used up its share. */
+/* Ends a round in which @cq, the first of @ready, has used up its share. */
 static __always_inline void ib_cq_end_share(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	cq->stats.exhausted++;
@@ -593,8 +593,8 @@ static __always_inline void ib_cq_end_share(struct ib_cq_lane *lane, struct ib_c
 }
 
 /*
- * The most frequent round beside others: @cq, of weight 1, has a whole share. Returns how many
- * it handled; -1 as ib_cq_round().
+ * As ib_cq_round(), for the most frequent case beside other CQs: see ib_cq_has_share(). Faster,
+ * because the share is one batch.
  */
 static __always_inline int ib_cq_round_of_share(struct ib_cq_lane *lane,
 						struct ib_cq_runner *runner, struct ib_cq *cq,
@@ -622,7 +622,7 @@ static __always_inline int ib_cq_round_of_share(struct ib_cq_lane *lane,
 	return n;
 }
 
-/* Whether ib_cq_round_of_share() will do for @cq, with at most @limit completions. */
+/* Whether @cq, of weight 1 and beside others, is due a whole share, and nothing else. */
 static __always_inline bool ib_cq_has_share(const struct ib_cq_lane *lane, const struct ib_cq *cq,
 					    int limit)
 {
@@ -632,8 +632,8 @@ static __always_inline bool ib_cq_has_share(const struct ib_cq_lane *lane, const
 }
 
 /*
- * Runs a round of @cq, the first of @ready, with at most @limit completions. Returns how many
- * it handled; -1 if the runner was displaced, and is a spare one again.
+ * Runs a round of @cq, the first of @ready, with at most @limit completions. Returns how many it
+ * handled; -1 if the runner was displaced: it is a spare one then.
  */
 static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_runner *runner,
 				       struct ib_cq *cq, int limit, const bool handover)
@@ -641,7 +641,7 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 	int wanted, n, left = limit, deficit = cq->deficit;
 	int share = READ_ONCE(cq->weight) * IB_CQ_SHARE;
 
-	/* Whoever waits for it, or frees it, waits for what was polled ahead, too. */
+	/* Those who wait for it, or free it, also wait for what was polled ahead. */
 	if (unlikely(atomic_read(&cq->state) != IB_CQ_QUEUED) && !ib_cq_has_ahead(lane, cq) &&
 	    !ib_cq_attend(lane, cq))
 		return 0;
@@ -657,7 +657,7 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 		} else if (ib_cq_may_poll_ahead(lane, cq, left)) {
 			wanted = min(left, IB_CQ_AHEAD);
 			n = ib_cq_ahead_batch(lane, runner, cq, &wanted, handover);
-			/* If that is more than its share, no other CQ wanted the rest. */
+			/* It may take more than its share, as no other CQ was pending. */
 			deficit = max(deficit, abs(n));
 		} else {
 			wanted = min3(IB_CQ_BATCH, deficit, left);
@@ -676,8 +676,8 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 			break;
 		if (deficit)
 			continue;
-		/* Give it another share at once if it would come next anyway. */
-		if (!ib_cq_alone(lane, cq))
+		/* If it is still alone, its next round would come next anyway. */
+		if (!ib_cq_is_alone(lane, cq))
 			break;
 		deficit = share;
 	}
@@ -695,15 +695,9 @@ static __always_inline int ib_cq_round(struct ib_cq_lane *lane, struct ib_cq_run
 	return limit - left;
 }
 
-/* Whether other lanes wait until this one has run. */
-static bool ib_cq_others_wait(const struct ib_cq_lane *lane)
-{
-	return lane->ctx->waiting && atomic_read(raw_cpu_ptr(lane->ctx->waiting));
-}
-
 /*
- * Returns the number of completions before the next look at the clock; 0 if the time of the
- * run is spent.
+ * Reads the clock. Returns after how many completions to read it again; 0 if the time of the run
+ * is spent.
  */
 static int ib_cq_look_at_clock(u64 *deadline)
 {
@@ -711,7 +705,7 @@ static int ib_cq_look_at_clock(u64 *deadline)
 	u64 now = local_clock();
 	s64 left;
 
-	/* Most runs end before they need to know the time at all. */
+	/* The run's time begins at its first reading, which most runs do not reach. */
 	if (!*deadline) {
 		*deadline = now + limit;
 		return IB_CQ_CLOCK_BATCH;
@@ -723,13 +717,13 @@ static int ib_cq_look_at_clock(u64 *deadline)
 }
 
 /*
- * Between two rounds: lets other tasks have the CPU. If they do not give it back, and @handover,
- * the lane goes on elsewhere, and this returns false: the caller must do no more.
+ * Lets other tasks have the CPU between two rounds. With @handover, the runner may be displaced if
+ * they do not give it back. Then this returns false, and the caller must not touch the lane.
  */
 bool ib_cq_pause(struct ib_cq_runner *runner, bool handover)
 {
 	if (!handover || !need_resched()) {
-		/* For RCU, too. */
+		/* Even if nobody wants the CPU: it is also a quiescent state for RCU. */
 		cond_resched();
 		return true;
 	}
@@ -785,18 +779,16 @@ static __always_inline enum ib_cq_ran ib_cq_run(struct ib_cq_lane *lane,
 			ran = IB_CQ_RAN_SPENT;
 			break;
 		}
-		others = ib_cq_others_wait(lane);
-		/*
-		 * Not at the first reading, after a share: being scheduled again costs more
-		 * than that.
-		 */
+		/* Whether other lanes wait for this CPU. */
+		others = lane->ctx->waiting && atomic_read(raw_cpu_ptr(lane->ctx->waiting));
+		/* Not after the first share only: being scheduled again costs more than that. */
 		if (deadline && unlikely(others)) {
 			lane->stats.gave_way++;
 			ran = IB_CQ_RAN_YIELD;
 			break;
 		}
 		until_clock = min(left, ib_cq_look_at_clock(&deadline));
-		/* With the share that it has already had, this run is as long as a NAPI poll. */
+		/* With the first share, the run is then IB_CQ_CLOCK_BATCH long, like a NAPI poll. */
 		if (unlikely(others))
 			until_clock = min(until_clock, IB_CQ_CLOCK_BATCH - IB_CQ_SHARE);
 		if (!until_clock) {
@@ -843,7 +835,7 @@ bool ib_cq_lane_idle(struct ib_cq_lane *lane)
 	return llist_empty(&lane->pending) || atomic_xchg(&lane->active, 1);
 }
 
-/* Returns false if @cq is not ready. */
+/* Takes @cq out of @ready. Returns false if it is not there. */
 static bool ib_cq_ready_leave(struct ib_cq_lane *lane, struct ib_cq *cq)
 {
 	struct llist_node **link;
@@ -858,8 +850,8 @@ static bool ib_cq_ready_leave(struct ib_cq_lane *lane, struct ib_cq *cq)
 }
 
 /*
- * The only runner of the lane stops a CQ, from within a done() of another one. Wherever
- * the CQ is queued, only the caller can take it out.
+ * Stops a CQ from within a done() of another one of the same lane, which has one runner: so no
+ * other thread takes the CQ out of @pending or @ready. A waker may be about to add it.
  */
 static void ib_cq_stop_within(struct ib_cq_lane *lane, struct ib_cq *cq)
 {

@@ -22,13 +22,13 @@
  * reporting until its destroy method returns. By then any thread that was about to queue
  * the irq_work has done so, and ib_notify_fence() waits for that run too.
  *
- * irq_work_sync() alone is enough for neither. A CPU that has called our function marks the
- * irq_work as idle afterwards, if the flags are still those that it began with; if another
- * CPU has claimed the irq_work since, and is calling our function in turn, the flags are
- * the same. So RUNNING tells whether handlers are being called. And objects are freed only
- * after a grace period, for the CPU that has yet to write the idle mark: interrupts are RCU
- * readers. With PREEMPT_RT, threads run irq_works, which are none: there it is a grace period
- * of tasks, which such a thread holds up until it has nothing more to do (ib_notify_free()).
+ * irq_work_sync() alone is enough for neither. After a CPU has called our function, it marks
+ * the irq_work as idle if the flags are what they were when it began. But they are the same if
+ * another CPU has claimed the irq_work since, and is in our function now: then it is marked
+ * idle too early. So RUNNING tells whether handlers are being called; and because of the CPU
+ * that has yet to write the mark, objects are freed a grace period later: interrupts are RCU
+ * readers. With PREEMPT_RT, irq_works run in threads, which are not: there, ib_notify_free()
+ * waits for a grace period of RCU tasks, which such a thread holds up until it sleeps.
  */
 #include <linux/export.h>
 #include <linux/irq_work.h>
@@ -103,7 +103,7 @@ static void ib_notify_end(struct ib_notify *notify)
 {
 	if (atomic_cmpxchg(&notify->state, IB_NOTIFY_RUNNING, 0) == IB_NOTIFY_RUNNING)
 		return;
-	/* More is due, or the object is dead, and ib_notify_quiesce() waits. */
+	/* Either more is due; or the object is dead, and ib_notify_quiesce() is to be woken. */
 	if (!(atomic_fetch_andnot(IB_NOTIFY_RUNNING, &notify->state) & IB_NOTIFY_DEAD))
 		irq_work_queue(&notify->work);
 	else

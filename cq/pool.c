@@ -149,7 +149,7 @@ static unsigned int ib_cq_pool_vector(struct ib_cq_pool *pool, int hint)
 	return vector;
 }
 
-/* The least used CQ with room for @nr_cqe more. One that has overrun has none. */
+/* Returns the least used CQ with room for @nr_cqe more, or NULL; not one that has failed. */
 static struct ib_cq *ib_cq_pool_find(struct ib_cq_pool *pool, unsigned int vector,
 				     enum ib_poll_context poll_ctx, unsigned int nr_cqe)
 {
@@ -351,7 +351,7 @@ static void ib_cq_pool_destroy(struct ib_cq *cq)
 {
 	struct ib_cq_share *share = ib_cq_share(cq);
 
-	/* No call site to report: a QP that was left on the CQ has its own. */
+	/* Site 0: if a QP was left on the CQ, the module that left it is reported by that. */
 	if (ib_cq_destroy(cq, 0))
 		kfree(share);
 }

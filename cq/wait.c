@@ -66,7 +66,7 @@ void ib_cq_lane_unlist(struct ib_cq_lane *lane)
 }
 
 /* The most completions that may be in @cq now: after a resize, perhaps more than its size. */
-int ib_cq_full(struct ib_cq *cq)
+int ib_cq_max_completions(struct ib_cq *cq)
 {
 	return max(cq->cqe, ib_cq_peek(cq, INT_MAX));
 }
@@ -145,7 +145,7 @@ int ib_cq_flush(struct ib_cq *cq)
 		ib_cq_direct_flush(cq);
 		return 0;
 	}
-	ib_cq_waiter_add(cq, &waiter, ib_cq_full(cq));
+	ib_cq_waiter_add(cq, &waiter, ib_cq_max_completions(cq));
 	while (!wait_for_completion_timeout(&waiter.done, ib_wait_warn_timeout()))
 		ibdev_warn(cq->device,
 			   "%s: flushing CQ %u: waiting for a done() of it to return; does it need a lock that the caller holds?\n",
@@ -161,8 +161,8 @@ bool ib_cq_failed(const struct ib_cq *cq)
 }
 
 /*
- * Called by the done() that completes what a thread waits for in ib_cq_wait_done(), after
- * the complete(); and when @cq has failed.
+ * Wakes the threads in ib_cq_wait_done(). Called by the done() that they wait for, after its
+ * complete(); and when @cq has failed.
  */
 void ib_cq_wake_waiters_done(struct ib_cq *cq)
 {
@@ -171,10 +171,10 @@ void ib_cq_wake_waiters_done(struct ib_cq *cq)
 	wake_up_var(&cq->state);
 }
 
-/* Whether ib_cq_wait_done() has something to do. If not, it will be woken. */
+/* Whether ib_cq_wait_done() has to go on; if not, it will be woken when it has. */
 static bool ib_cq_wait_is_over(struct ib_cq *cq, struct completion *done)
 {
-	return (ib_cq_is_direct(cq) && ib_cq_direct_news(cq)) || completion_done(done) ||
+	return (ib_cq_is_direct(cq) && ib_cq_direct_is_due(cq)) || completion_done(done) ||
 	       ib_cq_failed(cq);
 }
 
@@ -226,7 +226,7 @@ static void ib_cq_strike_out(struct ib_wc *from, struct ib_wc *end, struct ib_qp
 	}
 }
 
-/* @runner is that of the caller, or parked. */
+/* @runner is run by the caller, or parked, so it does not advance meanwhile. */
 static void ib_cq_strike_batch(struct ib_cq_runner *runner, struct ib_cq *cq, struct ib_qp *qp)
 {
 	if (runner->cq == cq)
@@ -234,8 +234,8 @@ static void ib_cq_strike_batch(struct ib_cq_runner *runner, struct ib_cq *cq, st
 }
 
 /*
- * No round of @cq begins meanwhile, since it would wait for the caller, or for a parked
- * runner.
+ * Strikes out what was polled ahead. Nobody hands it out meanwhile: the next round of @cq begins
+ * only after the caller, or a parked runner, has returned from its done().
  */
 static void ib_cq_strike_ahead(struct ib_cq_lane *lane, struct ib_cq *cq, struct ib_qp *qp)
 {
@@ -243,7 +243,7 @@ static void ib_cq_strike_ahead(struct ib_cq_lane *lane, struct ib_cq *cq, struct
 		ib_cq_strike_out(lane->ahead_at, lane->ahead_end, qp);
 }
 
-/* The caller is in a done() whose return @cq waits for. */
+/* For a caller in a done() before whose return @cq is not polled again. */
 static void ib_cq_strike_own(struct ib_cq *cq, struct ib_qp *qp)
 {
 	struct ib_cq_lane *lane = cq->lane;
@@ -280,7 +280,7 @@ static bool ib_cq_strike_parked(struct ib_cq *cq, struct ib_qp *qp)
 	return parked;
 }
 
-/* Parks the runners of @lane that the caller is, or unparks them. Returns their number. */
+/* Parks, or unparks, the runners of @lane that the caller runs. Returns their number. */
 static int ib_cq_park_in(struct ib_cq_lane *lane, bool parked)
 {
 	struct ib_cq_runner *runner;
@@ -297,7 +297,7 @@ static int ib_cq_park_in(struct ib_cq_lane *lane, bool parked)
 	return nr;
 }
 
-/* Likewise, of all lanes. */
+/* As ib_cq_park_in(), for all lanes. */
 static int ib_cq_park(bool parked)
 {
 	struct ib_cq_lane *lane;
@@ -310,8 +310,8 @@ static int ib_cq_park(bool parked)
 }
 
 /*
- * The caller is about to wait for a CQ. If it is in a done() in a work queue, the lane goes
- * on without it. Process context.
+ * Called before the caller waits for a CQ. If it is in a done() in a work queue, another runner
+ * takes over its lane. Process context.
  */
 void ib_cq_hand_over_all(void)
 {
@@ -346,7 +346,7 @@ static void ib_cq_forget_qp_in(struct ib_cq *cq, struct ib_qp *qp)
 		ib_cq_strike_own(cq, qp);
 		return;
 	}
-	/* The driver returns no completion of the QP to a round that begins now. */
+	/* The driver has destroyed the QP, so a round that begins now gets no completion of it. */
 	smp_mb();
 	/* acquire: what the last done() did is seen */
 	if (!(atomic_read_acquire(&cq->state) & (IB_CQ_QUEUED | IB_CQ_BUSY)))
