@@ -487,7 +487,7 @@ static int fill_port(struct ca_image *image, u32 i, struct ib_device *dev)
 	return 0;
 }
 
-/* The driver cannot tell the state of a port: keep what the old image has. */
+/* Copies a port from the old image, when the driver has failed to report its state. */
 static void copy_port(struct ca_image *image, u32 i, const struct ca_image *old)
 {
 	const struct ca_port_pos *pos = &old->positions[i];
@@ -542,7 +542,7 @@ static bool ca_differs(struct ca_image *a, struct ca_image *b)
 	return memcmp(&ours, image_attr(b), sizeof(ours));
 }
 
-/* What a reader sees of a port also depends on the namespaces of its secrets. */
+/* The namespaces of its secrets matter, too: they decide who sees what of a port. */
 static bool secrets_differ(const struct ca_image *a, const struct ca_image *b,
 			   u32 i)
 {
@@ -568,7 +568,7 @@ static bool port_differs(struct ca_image *a, struct ca_image *b, u32 i)
 	       secrets_differ(a, b, i);
 }
 
-/* @old is NULL for the first image. */
+/* Sets the generations: a new one for each part that differs from @old, NULL for the first. */
 static void image_date(struct ca_image *image, struct ca_image *old)
 {
 	u64 before = old ? image_attr(old)->generation : 0;
@@ -588,7 +588,7 @@ static void image_date(struct ca_image *image, struct ca_image *old)
 	image_attr(image)->generation = before + changed;
 }
 
-/* Compares counters, too. Readers may keep images for long, so make no needless ones. */
+/* Unlike port_differs(), compares counters, too: if all is equal, the old image is kept. */
 static bool images_same(const struct ca_image *a, const struct ca_image *b)
 {
 	return !memcmp(a->data, b->data, a->size) &&
@@ -626,7 +626,7 @@ int ca_image_refresh(struct ca_device *ca)
 	}
 	WRITE_ONCE(ca->image_stale, ret);
 	mutex_unlock(&ca->image_lock);
-	/* Who asks over and over for a fresh image makes none that waits for a grace period. */
+	/* Freed at once, so that a reader that keeps asking cannot pile up images under RCU. */
 	if (published)
 		ca_image_put(old);
 	else
@@ -646,7 +646,7 @@ int ca_image_create(struct ca_device *ca)
 	return ca_image_refresh(ca);
 }
 
-/* The device is gone: there are no more refreshes. Readers may go on. */
+/* Called when nothing refreshes the image any more. Readers that hold it may go on. */
 void ca_image_free(struct ca_device *ca)
 {
 	struct ca_image *old;

@@ -40,7 +40,7 @@
 
 /* Address vectors */
 
-/* Drops the source GID, a reference that the caller at @site gives back. */
+/* Drops the reference on the source GID, which counts as the caller's at @site. */
 static void put_sgid(struct rdma_ah_attr *ah_attr, unsigned long site)
 {
 	if (!ah_attr->grh.sgid_attr)

@@ -41,7 +41,7 @@ void ib_mr_fill(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type, struct
 	mr->umem = umem;
 }
 
-/* A region that a driver has made is filled: list it for the consumer. */
+/* Lists a region that ib_mr_fill() was called for, and counts it in its PD. */
 void ib_mr_list(struct ib_mr *mr, unsigned long site)
 {
 	struct ib_pd *pd = mr->pd;
@@ -52,7 +52,10 @@ void ib_mr_list(struct ib_mr *mr, unsigned long site)
 	rdma_restrack_add(&mr->res);
 }
 
-/* The region has no memory yet, so no other thread causes a method call for it. */
+/*
+ * Fills in and lists a region that a driver has made. In one go, because it has no memory yet
+ * whose owner could have it revoked meanwhile.
+ */
 static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type,
 			const char *method, unsigned long site)
 {
@@ -61,7 +64,7 @@ static void present_new(struct ib_mr *mr, struct ib_pd *pd, enum ib_mr_type type
 	ib_mr_list(mr, site);
 }
 
-/* ib_check_mr_access() for a consumer's call. */
+/* As ib_check_mr_access(), and logs what is wrong with the flags. */
 int ib_mr_check_access(const struct ib_verb_call *call, struct ib_device *device, int access)
 {
 	int ret = ib_check_mr_access(device, access);

@@ -136,8 +136,8 @@ static const char *first_attr_name(u32 mask)
 }
 
 /*
- * Tells what forbids a change of state, or NULL if nothing does; @attr is the name of the
- * attribute concerned, or empty.
+ * Returns what forbids a change of state, for the log, or NULL if nothing does. Sets @attr to the
+ * name of the attribute concerned, or "".
  */
 static const char *move_fault(enum ib_qp_state from, enum ib_qp_state to, enum ib_qp_type type,
 			      u32 mask, const char **attr)
@@ -193,8 +193,8 @@ bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
 EXPORT_SYMBOL(ib_modify_qp_is_ok);
 
 /*
- * The driver has refused @call, a change of the state of @qp from that which the consumer
- * had set. The device may have set another one since, because of an error.
+ * Logs why the driver has refused to change the state of @qp. @from is the state that the consumer
+ * has set last; after an error, the device may be in another one.
  */
 void ib_modify_qp_refused(const struct ib_verb_call *call, const struct ib_qp *qp,
 			  enum ib_qp_state from, const struct ib_qp_attr *attr, u32 mask)
