@@ -42,7 +42,7 @@ static bool emu_is_write(const struct emu_swqe *wqe)
 	return wqe->opcode == IB_WR_RDMA_WRITE || wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
 }
 
-/* A request that is answered with the value that it found. */
+/* Whether the answer to the request is the previous value of the memory. */
 static bool emu_is_atomic(const struct emu_swqe *wqe)
 {
 	return wqe->opcode == IB_WR_ATOMIC_CMP_AND_SWP ||
@@ -59,13 +59,13 @@ static u32 emu_packet_bytes(const struct emu_qp *qp)
 	return mtu > 0 ? mtu : ib_mtu_enum_to_int(READ_ONCE(qp->port->mtu));
 }
 
-/* Is the operand in the entry, so that no data is sent? */
+/* Whether the operand is in the entry itself, so that no data is sent. */
 static bool emu_has_operand(const struct emu_swqe *wqe)
 {
 	return emu_is_atomic(wqe) || wqe->opcode == IB_WR_ATOMIC_WRITE;
 }
 
-/* Does the entry send a message, of which there is no record yet? */
+/* Whether executing the entry sends a message that was not recorded at an earlier try. */
 static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 {
 	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)
@@ -113,7 +113,7 @@ static void emu_capture_at(struct emu_device *edev, u32 src_qpn, u32 dest_qpn,
 	done->end[done->nr++].pos = pos;
 }
 
-/* Records, in each buffer, as much as is wanted of what the entry's own memory holds. */
+/* Copies the data in the requester's memory to each record, up to the capture's snaplen. */
 static void emu_capture_data(struct emu_exec *ex, struct emu_swqe *wqe, struct emu_captured *done)
 {
 	struct emu_cursor from, to;
@@ -264,7 +264,7 @@ void emu_capture_answer(struct emu_exec *ex, struct emu_swqe *wqe, struct emu_ca
 		done->end[i].slot->rec.found = wqe->atomic.swap;
 }
 
-/* The responder's answer, as far as the outcome of the entry tells. False: nothing was sent. */
+/* Derives the responder's answer from the outcome. Returns false if nothing was sent. */
 static bool emu_record_answer(struct kverbs_emu_capture_record *rec, const struct emu_exec *ex,
 			      enum emu_outcome outcome)
 {
@@ -296,10 +296,7 @@ static bool emu_record_answer(struct kverbs_emu_capture_record *rec, const struc
 	return true;
 }
 
-/*
- * Queue pairs that are captured count their packets, and the messages that the responder has
- * completed.
- */
+/* Advances the PSN, and the MSN if the responder has completed the message. */
 static void emu_capture_count(struct emu_qp *qp, const struct kverbs_emu_capture_record *rec,
 			      enum emu_outcome outcome)
 {

@@ -8,14 +8,14 @@
  * The ring gets the position, but not the entry; see emu_ring_must_publish(). For the requests of
  * a chain it does so one after the other, as long as each is simple and the budget lasts.
  *
- * emu_post_send() is where the two ways are told apart; the other one is emu_post_sends(), which
- * fills in entries and rings the doorbell. What may happen on the way:
+ * emu_post_send() decides whether to try this; the general path is emu_post_sends(), which fills in
+ * entries and rings the doorbell. What may happen on the way:
  *
- *   somebody is the owner, and executes it	the other way
- *   the state, or a freezer, is found to
- *   forbid execution				the other way; looked at by the owner, so the
- *						queue pair moves no further than to the error
- *						state meanwhile, as for any entry under way
+ *   the queue pair has an owner already	the general path
+ *   the state, or a freezer, forbids
+ *   execution					the general path. It is the owner who looks, so
+ *						meanwhile the state can only become the error
+ *						state, as for any entry under way
  *   older entries are there, or reserved	the entry is filled in and published, where its
  *						place was reserved, and the owner goes on with
  *						the oldest
@@ -34,13 +34,13 @@
 
 #include "fastpath.h"
 
-/* So many requests of a chain are executed here at most, as long as they have no bytes. */
+/* At most this many requests of a chain are executed here; fewer if they have data. */
 #define EMU_CHAIN_MAX	(EMU_INLINE_BUDGET / EMU_ENTRY_COST)
 static_assert(EMU_INLINE_BUDGET % EMU_ENTRY_COST == 0);
 
 /*
- * Is the shortcut worth trying? What is checked here need not be checked again. A message of some
- * length must fit into what is @left of the budget. Also reads *@length, the bytes of the message.
+ * Whether to try the shortcut. Sets *@length to the bytes of the message; a long one must fit into
+ * what is @left of the budget. What is checked here is not checked again.
  */
 static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct ib_send_wr *wr,
 					  s64 left, u32 *length)
@@ -60,7 +60,7 @@ static __always_inline bool emu_is_direct(const struct emu_qp *qp, const struct 
 	return likely(*length <= EMU_HARDIRQ_BYTES) || (*length <= left && !in_hardirq());
 }
 
-/* The owner goes on as owners do; @spent counts against the budget. */
+/* Goes on as any owner, with what @spent leaves of the budget, until ownership is given up. */
 static noinline void emu_direct_serve(struct emu_qp *qp, u32 spent)
 {
 	emu_qp_look(qp);
@@ -68,9 +68,9 @@ static noinline void emu_direct_serve(struct emu_qp *qp, u32 spent)
 }
 
 /*
- * The shortcut was left after the entry at @pos had been reserved: nothing was done, or the
- * responder's completion was lost, and then the entry is the oldest, and ours alone. @spent counts
- * what was executed before it.
+ * Leaves the shortcut after @pos was reserved. If nothing was done, the entry is filled in and
+ * published, for the owner, who is the caller. If the responder's completion was lost, the entry is
+ * the oldest, and nobody else looks at it, so it is ended here. @spent: what was executed before.
  */
 static noinline void emu_direct_leave(struct emu_qp *qp, enum emu_shortcut way,
 				      const struct ib_send_wr *wr, u32 pos, u32 spent)
@@ -101,7 +101,7 @@ static __always_inline struct emu_simple emu_direct_message(const struct ib_send
 	};
 }
 
-/* Older entries come first. Only the owner moves the tail. */
+/* Whether @pos is the oldest entry; others must come first. Only the owner moves the tail. */
 static __always_inline bool emu_direct_is_oldest(const struct emu_qp *qp, u32 pos)
 {
 	return likely(pos == (u32)atomic_read(&qp->sq.tail));
@@ -132,7 +132,7 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 	if (unlikely(!local || !emu_reenter_peer(qp, peer)))
 		return EMU_NOT_SIMPLE;
 	way = emu_simple_execute(qp, peer, &msg, local, pos);
-	/* By itself: from here on the compiler knows the way, and the caller need not ask. */
+	/* A branch of its own: the compiler then knows the result, and drops the caller's test. */
 	if (likely(way == EMU_SIMPLE)) {
 		emu_direct_count(qp, peer, &msg);
 		emu_qp_leave(peer);
@@ -146,8 +146,8 @@ static __always_inline enum emu_shortcut emu_direct_execute(struct emu_qp *qp,
 }
 
 /*
- * Posts a request that emu_is_direct(). False if nothing was done. Preemption is off. Once it is
- * complete, the consumer may free the request.
+ * Posts a request for which emu_is_direct() is true. False if nothing was done. Preemption is off.
+ * The consumer may free the request as soon as it is complete, perhaps before this returns.
  */
 static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_send_wr *wr,
 					    u32 length)
@@ -158,7 +158,7 @@ static __always_inline bool emu_post_direct(struct emu_qp *qp, const struct ib_s
 	if (unlikely(!emu_qp_own(qp)))
 		return false;
 	kverbs_delay("emu_post_direct");
-	/* From here on, what the doorbell guards can be relied on. */
+	/* The owner may use all that the doorbell guards. */
 	if (unlikely(!emu_may_send(qp) || !emu_ring_reserve_position(&qp->sq, &pos))) {
 		emu_direct_serve(qp, 0);
 		return false;
@@ -227,7 +227,7 @@ struct emu_chained {
 	u32 spent;
 };
 
-/* As emu_post_direct(), of a chain whose first request emu_is_direct(). */
+/* As emu_post_direct(), for the requests of a chain, until one does not qualify. */
 static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
 							   const struct ib_send_wr *wr, u32 length)
 {
@@ -242,7 +242,7 @@ static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
 	if (unlikely(!emu_qp_own(qp)))
 		return (struct emu_chained) { .rest = wr };
 	kverbs_delay("emu_post_direct");
-	/* Known to the owner only. */
+	/* Only the owner may read this. */
 	peer = qp->peer;
 	start = atomic_read(&qp->sq.tail);
 	if (unlikely(emu_ring_must_publish(&qp->sq, start, EMU_CHAIN_MAX) ||
@@ -254,7 +254,7 @@ static __always_inline struct emu_chained emu_chain_direct(struct emu_qp *qp,
 		if (unlikely(!emu_may_send(qp) || !emu_ring_reserve_position(&qp->sq, &pos)))
 			break;
 		kverbs_delay("emu_direct_execute");
-		/* As above: all that is needed of a request is read before it completes. */
+		/* Read before the request completes, because the consumer may then free it. */
 		this = wr;
 		wr = wr->next;
 		way = emu_chain_execute(qp, peer, this, length, pos, &reads);

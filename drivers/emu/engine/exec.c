@@ -132,10 +132,7 @@ static noinline enum emu_outcome emu_exec_local(struct emu_exec *ex, struct emu_
 /* An injected RNR NAK asks for the shortest wait, 0.01 ms: IBTA table 45. */
 #define EMU_RNR_SHORTEST	1
 
-/*
- * The message is lost on its way. A requester that does not wait for an answer does not
- * notice.
- */
+/* Loses the message on its way, for a fault. Only RC notices, as it waits for an answer. */
 static enum emu_outcome emu_exec_lose(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	if (ex->qp->ibqp.qp_type == IB_QPT_RC)
@@ -216,7 +213,7 @@ static noinline enum emu_outcome emu_exec_elsewhere(struct emu_exec *ex, struct 
 	}
 }
 
-/* Executes an entry as it is. */
+/* Executes an entry, without faults or captures. */
 static __always_inline enum emu_outcome emu_exec_entry(struct emu_exec *ex, struct emu_swqe *wqe,
 						       u32 pos)
 {
@@ -285,7 +282,7 @@ static noinline enum emu_outcome emu_exec_detour(struct emu_exec *ex, struct emu
 	emu_capture_begin(ex, wqe, &done);
 	if (static_branch_unlikely(&emu_faulty)) {
 		outcome = emu_exec_fault(ex, wqe, pos);
-		/* A port may be down from this entry on. */
+		/* Leave the peer: the fault may have taken a port down. */
 		if (outcome == EMU_DONE)
 			emu_exec_end(ex);
 	}

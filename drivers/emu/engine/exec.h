@@ -41,18 +41,18 @@ struct emu_exec {
 	u64 cost;
 };
 
-/* The least that each piece of an entry's memory costs but the last. */
+/* What each piece of an entry's memory, except the last, costs at least. */
 #define EMU_PIECE_COST	SZ_2K
 
-/* What it costs to check the key of each further piece, whether it is copied then or not. */
+/* What each piece after the first costs for the check of its key, whether it is copied or not. */
 #define EMU_CHECK_COST	SZ_1K
 
-/* How long an entry waits for what takes a moment, before it is tried again. */
+/* The delay before an entry is tried again that waits for something short. */
 #define EMU_SOON_NS	(100 * NSEC_PER_USEC)
 
 /*
- * Memory that the entry needs, at either end, is on the move, or somebody is in its way: the entry
- * is tried again later.
+ * Has the entry tried again a little later: memory that it needs, at either end, is being moved, or
+ * somebody is changing what it needs.
  */
 static inline enum emu_outcome emu_retry_soon(struct emu_exec *ex)
 {
@@ -61,8 +61,8 @@ static inline enum emu_outcome emu_retry_soon(struct emu_exec *ex)
 }
 
 /*
- * In RTS, while no freezer waits, entries are executed; see emu_may_execute() for the one that
- * is in SQD. The owner asks, before each.
+ * Whether the owner may execute entries: in RTS, while no freezer waits. The owner checks this
+ * before each entry. emu_may_execute() also allows one in SQD.
  */
 static __always_inline bool emu_may_send(const struct emu_qp *qp)
 {

@@ -9,9 +9,9 @@
  * function here returns without having done anything if a message is not that simple, or if
  * anything is wrong with it.
  *
- * emu_exec_simple() is where the two ways are told apart, for an entry of a send queue; direct.c
- * is, for a request that is not in a queue yet. On the other way, connected.c uses parts of this
- * for a message that is inline, or one range of a region.
+ * emu_exec_simple() decides whether an entry of a send queue takes the shortcut; direct.c does, for
+ * a request that is not in a queue yet. connected.c uses parts of this for a message that is
+ * inline, or one range of a region.
  */
 #ifndef KVERBS_EMU_FASTPATH_H
 #define KVERBS_EMU_FASTPATH_H
@@ -31,7 +31,7 @@
  * @remote_addr: where the address at the peer is; only followed for RDMA
  * @rkey: where the key is; likewise
  *
- * It is only ever passed to functions that are inline, and takes no memory.
+ * Only passed to functions that are always inline, so that the compiler keeps it in registers.
  */
 struct emu_simple {
 	u32 opcode;
@@ -42,7 +42,7 @@ struct emu_simple {
 	const u32 *rkey;
 };
 
-/* The request that an entry of a send queue has. */
+/* Returns the request in an entry of a send queue. */
 static __always_inline struct emu_simple emu_simple_of(const struct emu_swqe *wqe)
 {
 	return (struct emu_simple) {
@@ -133,14 +133,14 @@ static __always_inline void *emu_simple_claim(struct emu_ring *ring, u32 length,
 	if (unlikely(!emu_ring_is_published(&rwqe->slot, pos)))
 		return NULL;
 	/*
-	 * In an SRQ, another engine may be faster, and a poster may refill the slot: then
-	 * this is dropped.
+	 * In an SRQ, another engine may take the entry, and a poster refill the slot, while this
+	 * reads it: then what was read is garbage, but emu_ring_take() fails.
 	 */
 	to = data_race(emu_short_span(rwqe->sge, READ_ONCE(rwqe->num_sge)));
-	/* Likewise. In this order: a ring of entries without elements has no sge[0]. */
+	/* May be garbage, too. Read after @to: if entries have no elements, there is no sge[0]. */
 	if (unlikely(!to || length > data_race(rwqe->sge[0].length)))
 		return NULL;
-	/* Likewise. Not after it was taken: the entry belongs to posters again. */
+	/* May be garbage, too. Read before the entry is taken: then posters may overwrite it. */
 	*wr_id = data_race(rwqe->wr_id);
 	if (unlikely(!emu_ring_take(ring, pos)))
 		return NULL;
@@ -181,7 +181,7 @@ static __always_inline enum emu_shortcut emu_simple_send(struct emu_qp *qp, stru
 	return EMU_SIMPLE;
 }
 
-/* Does the responder let the requester read, or write, what a key grants? */
+/* Whether the attributes of both queue pairs allow an RDMA READ, or WRITE. */
 static __always_inline bool emu_simple_access(const struct emu_qp *qp, const struct emu_qp *peer,
 					      bool read)
 {
@@ -199,7 +199,7 @@ static __always_inline bool emu_simple_move(struct emu_qp *qp, struct emu_qp *pe
 	u32 rkey = *msg->rkey;
 	void *remote;
 
-	/* Without data, the key does not matter. */
+	/* A message of length 0 is left to the general path: its key is not checked. */
 	if (unlikely(!msg->length || !emu_simple_access(qp, peer, read)))
 		return false;
 	if (unlikely(!emu_target_enter(&qp->target, peer->edev, rkey)))

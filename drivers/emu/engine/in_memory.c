@@ -7,9 +7,9 @@
  * stays in the gate of the responder, which can neither be flushed, nor reset, nor
  * destroyed meanwhile.
  *
- * Between two entries, or runs of them, it remembers the peer: it need not be found and checked
- * again while the fabric's generation is what it was. emu_reenter_peer() looks at the generation
- * twice. Preemption is off from before the first look until the gate is left. Pairs:
+ * When it has left the gate, it remembers the peer, which need not be found and checked again as
+ * long as the fabric's generation is the same. emu_reenter_peer() reads the generation twice.
+ * Preemption is off from before the first time until the gate is left. Pairs:
  *
  *   A  emu_fabric_changed(): full barrier - emu_fabric_generation(): acquire
  *	a peer that is destroyed changes the generation, and is freed a grace period later:
@@ -37,7 +37,7 @@ void emu_leave_peer(struct emu_exec *ex)
 	emu_qp_leave(peer);
 }
 
-/* Is @peer connected to @qp, as @qp is to @peer? Called inside the peer's gate. */
+/* Whether the attributes of @peer make it the other end of @qp. Inside the peer's gate. */
 static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 {
 	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
@@ -63,7 +63,7 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
  */
 static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 {
-	/* acquire: pair A. First: whatever changes from here on changes the number. */
+	/* acquire: pair A. Read first, so that any later change makes it stale. */
 	unsigned long gen = emu_fabric_generation();
 	struct emu_qp *qp = ex->qp;
 	struct emu_port *port;
@@ -88,7 +88,7 @@ static enum emu_outcome emu_look_for_peer(struct emu_exec *ex)
 	}
 	qp->peer = peer;
 	qp->peer_gen = gen;
-	/* Another peer may be of another device. */
+	/* These refer to the old peer, which may be of another device. */
 	qp->target.gen = 0;
 	qp->sink.gen = 0;
 	qp->origin = (struct emu_cqe_origin) {
@@ -130,7 +130,7 @@ enum emu_outcome emu_enter_peer(struct emu_exec *ex)
 	return outcome;
 }
 
-/* The path has changed. */
+/* Makes the next entry look for the peer again, after the path has changed. */
 static void emu_forget_peer(struct emu_qp *qp)
 {
 	qp->peer_gen = 0;

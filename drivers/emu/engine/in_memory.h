@@ -67,15 +67,15 @@ static __always_inline void emu_exec_sent(struct emu_exec *ex, u32 length)
 	ex->messages++;
 }
 
-/* Is the gate of @peer, which an emu_exec is inside of, still open? */
+/* Whether the gate of @peer, which was entered, is still open for more messages. */
 static __always_inline bool emu_peer_is_open(const struct emu_qp *peer)
 {
 	return likely(!emu_gate_is_closed(&peer->gate));
 }
 
 /*
- * Enters the peer that was found last, @peer, if nothing has changed since; see in_memory.c for
- * what the two looks at the generation are for. False if it has to be found. Preemption is off.
+ * Enters @peer, the peer that was found last, if nothing has changed since; in_memory.c tells why
+ * the generation is read twice. False if the peer has to be looked for. Preemption is off.
  */
 static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu_qp *peer)
 {
@@ -93,9 +93,9 @@ static __always_inline bool emu_reenter_peer(const struct emu_qp *qp, struct emu
 }
 
 /*
- * Makes sure that the responder of a connection is entered, as ex->peer, if that is so already or
- * it was found before. False if it has to be found: that may count an error, or raise COMM_EST at
- * the peer, which a shortcut leaves to the long way.
+ * Makes sure that the responder of a connection is entered, as ex->peer, unless it has to be looked
+ * for: then returns false. Shortcuts leave that to emu_enter_peer(), because it may count an error,
+ * or raise COMM_EST at the peer.
  */
 static __always_inline bool emu_enter_same_peer(struct emu_exec *ex)
 {

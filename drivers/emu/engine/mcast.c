@@ -81,7 +81,7 @@ struct emu_mcast_member {
 	struct hlist_node of_share;
 };
 
-/* Members of a group, of all devices: each delivery to it takes its time. */
+/* The limit of members of a group, of all devices, because a message is copied to each. */
 #define EMU_MAX_MCAST_ALL	(16 * EMU_MAX_MCAST_QPS)
 
 static DEFINE_MUTEX(emu_mcast_lock);
@@ -190,7 +190,7 @@ static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid
 	if (!group)
 		return ERR_PTR(-ENOMEM);
 	group->key = emu_mcast_key(gid, lid, ethernet);
-	/* Any error: the table cannot grow as fast as it is filled. */
+	/* Whatever the error is, it means that the table could not grow. */
 	if (!rhashtable_insert_fast(&emu_mcast_groups, &group->node, emu_mcast_params))
 		return group;
 	kfree(group);
@@ -293,7 +293,7 @@ int emu_attach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 	return err;
 }
 
-/* Takes @member out of its group, which ends with its last member. */
+/* Removes @member from its group, and frees the group if that was the last. */
 static void emu_mcast_del(struct emu_mcast_group *group, struct emu_mcast_member *member)
 {
 	lockdep_assert_held(&emu_mcast_lock);

@@ -41,7 +41,7 @@
 /* Odd, so never 0: see struct emu_target. */
 atomic_long_t emu_keys_gen __read_mostly = ATOMIC_LONG_INIT(1);
 
-/* A region was taken out of its table, and is freed a grace period later. */
+/* Called when a region was removed from its table, a grace period before it is freed. */
 static void emu_keys_changed(void)
 {
 	/* full barrier: pair A of target.h */
@@ -71,7 +71,7 @@ static enum emu_syndrome emu_region_check(const struct emu_region *region,
 	return EMU_SYN_NONE;
 }
 
-/* Did the midlayer get the memory of the region, which it can take away again? */
+/* Whether the region's memory is the midlayer's, which may revoke it. */
 static bool emu_region_is_revocable(const struct emu_region *region)
 {
 	return region->kind == EMU_REGION_USER;
@@ -172,8 +172,8 @@ bool emu_target_find(struct emu_target *target, struct emu_device *edev, u32 key
 }
 
 /*
- * The memory of a part of a region that goes on behind its first page, at @offset from the start
- * of the region's first page; NULL if the pages do not follow each other, or are no memory.
+ * The memory of a part of a region that crosses a page boundary, at @offset from the start of the
+ * region's first page; NULL if its pages are not contiguous, or not memory.
  */
 void *emu_target_pages(const struct emu_region *region, u64 offset, u32 length)
 {
@@ -297,7 +297,7 @@ int emu_region_add(struct emu_region *region, struct ib_pd *pd, enum emu_region_
 		if (!region->pages)
 			goto put;
 	}
-	/* A lookup of a key that was never issued finds the gate closed. */
+	/* From here on, somebody may guess the key, but finds the gate closed. */
 	err = xa_alloc_cyclic(&edev->keys, &index, region, EMU_KEY_LIMIT, &edev->next_key,
 			      GFP_KERNEL);
 	if (err < 0)
@@ -382,7 +382,7 @@ struct emu_region *emu_region_find(const struct ib_qp *qp, u32 key, enum emu_syn
  */
 bool emu_region_seize(struct emu_region *region, enum emu_region_state from)
 {
-	/* Others wait for the end of BUSY, so its holder must not be preempted. */
+	/* Others spin until BUSY ends, so its holder must not be preempted. */
 	preempt_disable();
 	if (atomic_cmpxchg(&region->state, from, EMU_REGION_BUSY) == from)
 		return true;
@@ -565,7 +565,7 @@ static enum emu_outcome emu_region_finish(struct emu_region *region, enum emu_sy
 	}
 }
 
-/* Does @key lead to a region or window in the domain of @qp, of whatever kind and state? */
+/* Whether @key's index is that of a region or window in the PD of @qp, whatever its state. */
 bool emu_region_is_named(const struct ib_qp *qp, u32 key)
 {
 	enum emu_syndrome why;

@@ -18,11 +18,11 @@
  * tell the process what has room again. A queue pair that it finds in a completion stays in
  * memory while preemption is off.
  *
- * Whether a completion is solicited is known to the one who made it, and the owner may be
- * another: a flag says that one is among those to be copied. It is set again if something is
- * being written that cannot be copied yet, so the process may be told too early once, but is told
- * again. It may be copied before its flag is set; then whoever finds the flag, and nothing left to
- * be copied, tells the process. Pair:
+ * Only whoever writes a completion knows whether it is solicited, and the owner may be somebody
+ * else. So @solicited says that there is one among those to be copied. The owner clears it, and
+ * sets it again if an entry is still being written, which may be that one: so the process may be
+ * notified too early once, but is then notified again. The entry may also be copied before its
+ * flag is set: then the owner that finds the flag, but nothing to copy, notifies. Pair:
  *
  *   A  emu_user_cq_wake(): full barrier between the producer's position and the look at the
  *	CQ's arm word -
@@ -37,13 +37,13 @@
 #include "ring.h"
 #include "user.h"
 
-/* Completions that an owner copies; they take less time than the messages did. */
+/* Completions that an owner copies, which takes less time than their messages took. */
 #define EMU_PUMP_BUDGET		256
 
-/* Likewise in hard interrupt. */
+/* Completions that it copies in hard interrupt. */
 #define EMU_PUMP_HARDIRQ	32
 
-/* wc_flags of a process, which are not the kernel's: the key was invalidated. */
+/* Bit of wc_flags for processes, another one than the kernel's: a key was invalidated. */
 #define EMU_UWC_WITH_INV	BIT(3)
 
 enum emu_pump {
@@ -78,14 +78,14 @@ static u32 emu_user_wc_flags(u32 flags)
 	       (flags & IB_WC_WITH_INVALIDATE ? EMU_UWC_WITH_INV : 0);
 }
 
-/* There is no room: the process has not polled, or reports a false position. */
+/* The ring is full: the process has not polled, or has written a wrong position. */
 static noinline void emu_user_cq_lost(struct emu_user_cq *ucq, struct emu_qp *qp)
 {
 	emu_cq_overrun(ucq->cq);
 	emu_qp_lost(qp);
 }
 
-/* All of an entry is written, so that it leaks nothing that was there before. */
+/* Writes an entry for the process: each byte of it, so that nothing leaks. */
 static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
 			    struct emu_qp *qp)
 {
@@ -116,7 +116,7 @@ static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
 	ucq->head++;
 }
 
-/* Entries of the work queue have been retired: the process may post as many. */
+/* Lets the process post again as many entries as have been retired. */
 static void emu_user_cq_retired(const struct emu_qp *qp, bool recv)
 {
 	if (recv)
@@ -140,8 +140,8 @@ static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
 }
 
 /*
- * Copies what can be polled. Returns false if the budget is used up; a look that finds nothing
- * is charged, too, for a process can cause as many as it likes.
+ * Copies what can be polled. Returns false if the budget is used up. It costs 1 even if there is
+ * nothing, because a process can cause any number of such calls.
  */
 static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 {
@@ -168,8 +168,8 @@ static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 }
 
 /*
- * The caller is the owner, with preemption off. Returns true if it is not any more; else the
- * budget is used up.
+ * Called by the owner, with preemption off. Returns true when it has given up ownership, with
+ * nothing left to copy; false if the budget is used up.
  */
 static bool emu_user_cq_pump(struct emu_user_cq *ucq)
 {
@@ -220,7 +220,7 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 	preempt_enable();
 }
 
-/* The size of the CQ behind a process's ring, which must not fill up before the ring. */
+/* The size of the CQ behind a process's ring: at least that of the ring, which fills up first. */
 u32 emu_user_cqe(u32 cqe)
 {
 	return min_t(u32, roundup_pow_of_two(cqe + 1), EMU_MAX_CQE);
@@ -331,7 +331,7 @@ static int emu_user_cq_resize(struct emu_user_cq *ucq, struct emu_uring *ring, u
 	struct ib_cq *ibcq = &ucq->cq->ibcq;
 	int old = ibcq->cqe, err = 0;
 
-	/* It may stay larger than necessary. */
+	/* The kernel's CQ need not shrink. */
 	if (ring->mask > old)
 		err = emu_resize_cq(ibcq, emu_user_cqe(cqe), NULL);
 	if (!err)

@@ -38,12 +38,12 @@
 /* Set in @taken: nothing is taken from here any more. */
 #define EMU_RQ_SEALED	BIT(31)
 
-/* Between two looks for receives that are posted in the error state, in ms. */
+/* The interval of polling for receives that are posted in the error state, in ms. */
 #define EMU_RQ_WATCH_MIN_MS	1
 #define EMU_RQ_WATCH_MAX_MS	256
 /*
- * How many looks a ms there are, in the long run, for all queues of the machine together; each
- * takes one or two us. Where more wait to be looked at, it takes longer until each is.
+ * The limit of polls per ms, on average, for all queues of the machine together; each takes one or
+ * two us. With more queues, the interval grows.
  */
 #define EMU_RQ_LOOKS_PER_MS	4
 
@@ -54,8 +54,8 @@
  * @taken: position of the next entry to take; or with EMU_RQ_SEALED
  * @max_sge: maximum number of elements of an entry
  * @qp: the queue pair; NULL with an SRQ
- * @watch: looks for receives in the error state
- * @watch_ms: after how many ms
+ * @watch: polls for receives in the error state
+ * @watch_ms: its interval, in ms
  */
 struct emu_user_rq {
 	struct emu_uring *ring;
@@ -67,7 +67,7 @@ struct emu_user_rq {
 	u32 watch_ms;
 };
 
-/* Copies an entry, which may be anything. @head is a copy of what comes before its elements. */
+/* Copies an entry, which the process may have filled with anything. @head: a copy of its head. */
 static void emu_user_fill_recv(const struct emu_user_rq *rq, struct emu_rwqe *to,
 			       const struct rxe_recv_wqe *head, const struct rxe_recv_wqe *from)
 {
@@ -87,7 +87,7 @@ static void emu_user_fill_recv(const struct emu_user_rq *rq, struct emu_rwqe *to
 		to->length += to->sge[i].length;
 }
 
-/* Tells the process which entries of an SRQ are its own again. */
+/* Writes the position up to which the process may reuse entries of an SRQ. */
 static void emu_user_publish_taken(struct emu_user_rq *rq)
 {
 	u32 taken;
@@ -96,7 +96,7 @@ static void emu_user_publish_taken(struct emu_user_rq *rq)
 		taken = atomic_read(&rq->taken);
 		kverbs_delay("emu_user_publish_taken");
 		emu_uring_consumed(rq->ring, rq->base + taken);
-		/* Full barrier, pairs with the cmpxchg of who took one meanwhile. */
+		/* Full barrier, pairs with the cmpxchg in emu_user_claim() by others. */
 		smp_mb();
 	} while ((u32)atomic_read(&rq->taken) != taken);
 }
@@ -153,16 +153,16 @@ void emu_user_retired_recvs(const struct emu_qp *qp)
 		emu_uring_consumed(rq->ring, rq->base + (u32)atomic_read(&qp->rq.retired));
 }
 
-/* Looks that are to come, of all queues. */
+/* Number of queues whose @watch is queued. */
 static atomic_t emu_rq_looks = ATOMIC_INIT(0);
 
-/* However much is found in a queue, the looks at all of them have their limit. */
+/* Queues @watch, after its interval or, if many queues are polled, after a longer one. */
 static void emu_user_rq_look_later(struct emu_user_rq *rq)
 {
 	u32 ms = max_t(u32, READ_ONCE(rq->watch_ms),
 		       atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
 
-	/* Before the work item can run, which counts it off. */
+	/* First, because the work item decrements it when it runs. */
 	atomic_inc(&emu_rq_looks);
 	if (!queue_delayed_work(system_unbound_wq, &rq->watch, msecs_to_jiffies(ms)))
 		atomic_dec(&emu_rq_looks);
@@ -179,12 +179,12 @@ static void emu_user_rq_watch(struct work_struct *work)
 	struct emu_user_rq *rq = container_of(to_delayed_work(work), struct emu_user_rq, watch);
 
 	atomic_dec(&emu_rq_looks);
-	/* One that is abandoned, too, is not in the error state. */
+	/* True after a reset, and also once the queue pair was abandoned. */
 	if (atomic_read(&rq->qp->state) != IB_QPS_ERR)
 		return;
 	if (emu_user_used(rq)) {
 		WRITE_ONCE(rq->watch_ms, EMU_RQ_WATCH_MIN_MS);
-		/* Whoever flushes them has us look again. */
+		/* The flush calls emu_user_watch_recvs() at its end. */
 		emu_qp_ring(rq->qp);
 		return;
 	}
@@ -238,7 +238,7 @@ struct mminfo emu_user_rq_info(const struct emu_user_rq *rq)
 	return rq ? emu_uring_info(rq->ring) : (struct mminfo) {};
 }
 
-/* Sets the size in @init to what it becomes. */
+/* Creates the ring of a queue pair's receives. Sets the size in @init to that of the ring. */
 int emu_user_make_rq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct emu_user_rq *rq;
@@ -267,7 +267,7 @@ int emu_user_make_srq(struct emu_srq *srq, struct ib_srq_init_attr *init, struct
 	return 0;
 }
 
-/* The number of an SRQ means something to XRC only, which there is not. */
+/* Responds without a number of the SRQ: only XRC uses it, which is not supported. */
 int emu_user_publish_srq(struct emu_srq *srq, struct ib_udata *udata)
 {
 	struct rxe_create_srq_resp resp = { .mi = emu_user_rq_info(srq->user_rq) };
@@ -288,7 +288,7 @@ static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to, u3
 	if (count > max_wr)
 		return -EINVAL;
 	for (i = 0; i < count; i++) {
-		/* As many elements fit into each. */
+		/* Entries of both rings have the same size. */
 		emu_uring_copy(emu_uring_entry(to->ring, i), emu_uring_entry(from->ring, first + i),
 			       1UL << from->ring->shift);
 		cond_resched();
@@ -331,7 +331,7 @@ static int emu_user_srq_report(const struct emu_user_rq *rq, struct ib_udata *ud
 	return err;
 }
 
-/* The process says in its request where it wants to be told of the new ring. */
+/* Writes what the process needs to map the new ring to an address that is in its request. */
 int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
 {
 	struct emu_user_rq *rq;
