@@ -36,8 +36,8 @@ struct p2p_transfer {
 	unsigned long attrs;
 };
 
-/* Does dma_map_sgtable() know what to do? */
-static bool kernel_maps(const struct device *dev, const struct page *page)
+/* Whether dma_map_sgtable() can map the page for the device: one of the kernel's own provider. */
+static bool mapped_by_kernel(const struct device *dev, const struct page *page)
 {
 	return !p2p_resource_of(page) && dev_is_pci(dev);
 }
@@ -65,8 +65,8 @@ static bool page_is_of(const struct page *page, const struct dev_pagemap *pgmap)
 }
 
 /*
- * Is all of a list part of one resource? It is not enough to check the first page of
- * each entry, because an entry may extend over the border into another device's memory.
+ * Whether all pages of a list belong to one resource. Checks each page, because an entry may extend
+ * over a border into another device's memory.
  */
 static bool list_is_of_one_resource(struct sg_table *sgt)
 {
@@ -108,7 +108,7 @@ static int list_provider(struct sg_table *sgt, struct pci_dev **provider)
 	return 0;
 }
 
-/* Has the provider's teardown begun? */
+/* Whether the provider's removal has begun. */
 static bool provider_is_going(const struct page *page)
 {
 	struct p2p_resource *res = p2p_resource_of(page);
@@ -165,7 +165,7 @@ static void unmap_resources(const struct p2p_transfer *t, unsigned int nents)
 				   t->attrs);
 }
 
-/* Not mapped as pages: the DMA API might bounce what it does not know through RAM. */
+/* Maps by dma_map_resource(): mapping pages might bounce memory that the DMA API does not know. */
 static int map_resources(const struct p2p_transfer *t)
 {
 	struct scatterlist *sg;
@@ -227,7 +227,7 @@ int kverbs_p2pdma_map_sgtable(struct device *dev, struct sg_table *sgt,
 			      enum dma_data_direction dir, unsigned long attrs)
 {
 	struct p2p_transfer t = { .dev = dev, .sgt = sgt, .dir = dir, .attrs = attrs };
-	bool by_kernel = kernel_maps(dev, sg_page(sgt->sgl));
+	bool by_kernel = mapped_by_kernel(dev, sg_page(sgt->sgl));
 	int err;
 
 	if (by_kernel && list_is_of_one_resource(sgt))
@@ -256,7 +256,7 @@ void kverbs_p2pdma_unmap_sgtable(struct device *dev, struct sg_table *sgt,
 	struct p2p_transfer t = { .dev = dev, .sgt = sgt, .dir = dir, .attrs = attrs };
 	struct page *page = sg_page(sgt->sgl);
 
-	if (kernel_maps(dev, page)) {
+	if (mapped_by_kernel(dev, page)) {
 		dma_unmap_sgtable(dev, sgt, dir, attrs);
 		return;
 	}

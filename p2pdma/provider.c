@@ -160,7 +160,7 @@ void *p2p_provider_alloc(struct pci_dev *pdev, size_t size)
 
 	rcu_read_lock();
 	provider = provider_find(pdev);
-	/* Both values of a race with the grace period after a kill say that it is dead. */
+	/* data_race: a kill may change the count's mode, but it reads as dead in both. */
 	if (provider && data_race(percpu_ref_tryget_live_rcu(&provider->users))) {
 		addr = p2p_pool_take(provider, size);
 		if (addr)
@@ -193,10 +193,10 @@ static void provider_put(struct p2p_provider *provider, void *addr, size_t size)
 }
 
 /*
- * Is this what was allocated? If it is not, or not any more, it is better to lose it
- * than to give it to two owners.
+ * Whether this is an allocation, of this size. If it is not, or was freed already, it is better to
+ * leak it than to give it to two owners.
  */
-static bool memory_is_sound(struct p2p_resource *res, const void *addr, size_t size)
+static bool allocation_is_sound(struct p2p_resource *res, const void *addr, size_t size)
 {
 	return res && (size_t)virt_to_page(addr)->zone_device_data == size;
 }
@@ -208,7 +208,7 @@ void p2p_provider_free(struct pci_dev *pdev, void *addr, size_t size)
 
 	rcu_read_lock();
 	res = resource_find(pdev, addr);
-	if (!WARN_ON_ONCE(!memory_is_sound(res, addr, size))) {
+	if (!WARN_ON_ONCE(!allocation_is_sound(res, addr, size))) {
 		virt_to_page(addr)->zone_device_data = NULL;
 		provider_put(res->provider, addr, size);
 	}
@@ -321,7 +321,7 @@ static struct p2p_resource *resource_create(struct p2p_provider *provider, int b
 	return NULL;
 }
 
-/* The pages come last: with them, everybody can find the resource. */
+/* memremap_pages() comes last, because then everybody can find the resource by its pages. */
 static int provider_add_resource(struct p2p_provider *provider, int bar, size_t size,
 				 u64 offset)
 {
@@ -396,13 +396,13 @@ static void provider_wait_idle(struct p2p_provider *provider)
  * kernel that preempts tasks, but was built without RCU-tasks, does not know who is;
  * there a module that has had a provider stays.
  */
-static void put_module(void)
+static void provider_put_module(void)
 {
 	if (!IS_ENABLED(CONFIG_PREEMPTION) || IS_ENABLED(CONFIG_TASKS_RCU))
 		module_put(THIS_MODULE);
 }
 
-/* See the top of this file for who can reach it when. */
+/* The devres action. The top of this file lists who can reach the provider up to which step. */
 static void provider_release(void *data)
 {
 	struct p2p_provider *provider = data;
@@ -428,10 +428,10 @@ static void provider_release(void *data)
 	}
 	trace_p2p_provider(pdev, "released", 0);
 	provider_free(provider);
-	put_module();
+	provider_put_module();
 }
 
-/* Does what can fail before there is memory. */
+/* Adds the sysfs files and the devres action, which may fail, before there is memory. */
 static int provider_prepare(struct p2p_provider *provider)
 {
 	struct pci_dev *pdev = provider->pdev;
@@ -478,7 +478,7 @@ void p2p_provider_init(const struct p2p_provider_hooks *hooks)
 
 /*
  * The module has no references left, but a task may still be on its way out of
- * put_module(). It does not sleep there any more, but may have been preempted:
+ * provider_put_module(). It does not sleep there any more, but may have been preempted:
  * RCU-tasks waits until each task has given up its CPU by itself. Without preemption, that
  * is a grace period of RCU.
  */

@@ -102,7 +102,7 @@ static struct p2p_revoker *revoker_find(const struct kverbs_p2pdma_user *user)
 	return NULL;
 }
 
-/* Is another task calling its revoke() now? */
+/* Whether another task is in its revoke(). */
 static bool user_is_revoked_now(const struct kverbs_p2pdma_user *user)
 {
 	struct p2p_revoker *revoker;
@@ -121,7 +121,7 @@ static void user_warn(const struct kverbs_p2pdma_user *user)
 
 	spin_lock(&users_lock);
 	revoker = revoker_find(user);
-	/* The provider exists as long as that task is at it. */
+	/* That task keeps the provider until revoke() has returned. */
 	if (revoker && revoker->task != current)
 		pci_warn(user->provider, "waiting to delete a user of its memory: revoke() (%ps), called by process %d (%s), has not returned\n",
 			 user->revoke, task_pid_nr(revoker->task), revoker->task->comm);
@@ -189,7 +189,7 @@ void p2p_users_revoke(struct pci_dev *pdev)
 	spin_unlock(&users_lock);
 }
 
-/* Likewise, and lets nobody become a user until device_unbound(). */
+/* As p2p_users_revoke(), and lets nobody become a user until device_unbound(). */
 static void device_unbinding(struct pci_dev *pdev)
 {
 	struct p2p_going *g;

@@ -34,7 +34,7 @@ static struct {
  */
 void kverbs_delay(const char *place)
 {
-	/* acquire: pairs with the release in set_for() */
+	/* acquire: pairs with the release in delay_set() */
 	struct task_struct *task = smp_load_acquire(&delay.task);
 	void (*fn)(void *arg);
 
@@ -47,7 +47,7 @@ void kverbs_delay(const char *place)
 }
 EXPORT_SYMBOL_GPL(kverbs_delay);
 
-static void set_for(struct task_struct *task, const char *place, void (*fn)(void *arg), void *arg)
+static void delay_set(struct task_struct *task, const char *place, void (*fn)(void *arg), void *arg)
 {
 	WRITE_ONCE(delay.place, place);
 	WRITE_ONCE(delay.arg, arg);
@@ -67,7 +67,7 @@ static void set_for(struct task_struct *task, const char *place, void (*fn)(void
  */
 void kverbs_delay_set(const char *place, void (*fn)(void *arg), void *arg)
 {
-	set_for(current, place, fn, arg);
+	delay_set(current, place, fn, arg);
 }
 EXPORT_SYMBOL_GPL(kverbs_delay_set);
 
@@ -86,7 +86,7 @@ EXPORT_SYMBOL_GPL(kverbs_delay_set);
  */
 void kverbs_delay_set_any(const char *place, void (*fn)(void *arg), void *arg)
 {
-	set_for(DELAY_ANY, place, fn, arg);
+	delay_set(DELAY_ANY, place, fn, arg);
 }
 EXPORT_SYMBOL_GPL(kverbs_delay_set_any);
 

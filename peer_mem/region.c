@@ -101,7 +101,7 @@ static bool region_wait(struct peer_region *region, enum peer_phase phase, long 
 	return region->phase != phase;
 }
 
-static const char *region_work(enum peer_phase phase)
+static const char *region_owner_work(enum peer_phase phase)
 {
 	switch (phase) {
 	case PEER_REVOKING:
@@ -113,27 +113,26 @@ static const char *region_work(enum peer_phase phase)
 	}
 }
 
-/* Likewise without limit, but logs whom it waits for. */
+/* As region_wait(), without limit; logs now and then what it waits for. */
 static void region_wait_for_owner(struct peer_region *region, enum peer_phase phase)
 {
 	struct task_struct *owner;
 
 	lockdep_assert_held(&region->lock);
 	while (!region_wait(region, phase, PEER_WARN_INTERVAL)) {
-		/* At work in one of our functions, so it exists. */
+		/* It cannot exit before it has returned from one of our functions. */
 		owner = region->owner;
 		pr_warn("client '%s': waiting for region %lu of %s (%zu bytes at %#lx): %s has not returned, called by process %d (%s)\n",
 			peer_client_name(region->client), region->number, region->user,
-			region->size, region->addr, region_work(phase),
+			region->size, region->addr, region_owner_work(phase),
 			owner ? task_pid_nr(owner) : 0,
 			owner ? owner->comm : "?");
 	}
 }
 
 /*
- * Makes the region known by a number that no other has. On a machine with 64 bits, none ever
- * had it: so a client that invalidates a region late, when it has been put, never hits
- * another one.
+ * Gives the region a number that no other has, and enters it in the xarray. With 64 bits, numbers
+ * are never reused: so a late invalidation, of a region that has been put, cannot hit another one.
  */
 static int region_enter_number(struct peer_region *region)
 {
@@ -241,31 +240,29 @@ static void region_unmap(struct peer_region *region)
 	region_released(region);
 }
 
-/* The answer of an invalidation that finds everything done. */
-static int region_done(const struct peer_region *region)
+/* What an invalidation returns if nothing is left to do. */
+static int region_done_result(const struct peer_region *region)
 {
 	return region->client->unmaps ? -ENOENT : 0;
 }
 
 /*
- * Is the unmapping left to the client? That takes a client that unmaps by itself,
- * which has mapped the region, and which has not been told that it will be called for
- * this.
+ * Whether the unmapping is left to the client: if it is of the kind that unmaps by itself, has
+ * mapped the region, and was not promised, by -EINPROGRESS, that its functions would be called.
  */
-static bool region_is_left_to_client(const struct peer_region *region)
+static bool region_client_unmaps(const struct peer_region *region)
 {
 	return region->client->unmaps && region->mapped && !region->promised;
 }
 
 /*
- * Does an invalidation that waits give the memory back? It does not if it would have
- * to call functions of a client that unmaps by itself, because its caller may hold any
- * lock of that client.
+ * Whether an invalidation that waits gives the memory back. Not if that means to call functions of
+ * a client that unmaps by itself: the caller of the invalidation may hold any lock of that client.
  */
-static bool region_is_left_to_waiter(const struct peer_region *region)
+static bool region_waiter_unmaps(const struct peer_region *region)
 {
 	return region->waiters &&
-	       (!region->client->unmaps || region_is_left_to_client(region));
+	       (!region->client->unmaps || region_client_unmaps(region));
 }
 
 /*
@@ -276,12 +273,12 @@ static int region_withdraw(struct peer_region *region)
 {
 	lockdep_assert_held(&region->lock);
 	region_revoke(region);
-	if (region_is_left_to_client(region)) {
+	if (region_client_unmaps(region)) {
 		region_released(region);
 		return 0;
 	}
 	region_unmap(region);
-	return region_done(region);
+	return region_done_result(region);
 }
 
 /* Waits for the end of a registration by another task. */
@@ -320,7 +317,7 @@ static int region_invalidate(struct peer_region *region)
 	case PEER_UNMAPPING:
 		break;
 	case PEER_GONE:
-		ret = region_done(region);
+		ret = region_done_result(region);
 		break;
 	}
 	return ret;
@@ -367,8 +364,8 @@ int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 }
 
 /*
- * Has the client invalidated the region already? While the region is being made, this
- * can be seen from invalidations that wait, and from those that were told not to wait.
+ * Whether the client has invalidated the region while it is being made: then an invalidation waits,
+ * or has returned with a promise.
  */
 bool peer_region_is_doomed(struct peer_region *region)
 {
@@ -400,7 +397,7 @@ void peer_region_activate(struct peer_region *region, void (*revoke)(void *arg),
 		region->arg = arg;
 		region_enter(region, PEER_ACTIVE, NULL);
 		if ((region->promised || region->waiters) &&
-		    !region_is_left_to_waiter(region))
+		    !region_waiter_unmaps(region))
 			region_withdraw(region);
 	}
 	spin_unlock(&region->lock);
@@ -419,7 +416,7 @@ static void region_stop(struct peer_region *region)
 		region_wait_for_owner(region, PEER_REVOKING);
 	if (region->phase > PEER_ACTIVE)
 		return;
-	if (!region_is_left_to_waiter(region))
+	if (!region_waiter_unmaps(region))
 		region_unmap(region);
 	else if (region->phase == PEER_MAKING)
 		region_enter(region, PEER_ACTIVE, NULL);

@@ -38,7 +38,10 @@ void ib_chains_init(void)
 		ib_task_chains[i].top = &ib_task_chains[i].first;
 }
 
-/* False for a frame of a task that died in it, whose task_struct the current task reuses. */
+/*
+ * Whether the frame is of the current task. It is not if it was left by a task that died in the
+ * call, and whose task_struct has been reused.
+ */
 static bool frame_is_alive(const struct ib_chain *chain, const struct ib_frame *f)
 {
 	return f == &chain->first || f == &chain->inner || object_is_on_stack(f);
@@ -53,7 +56,7 @@ static void frame_push(struct ib_frame *f)
 
 	f->prev = NULL;
 	if (level) {
-		/* At such a level the context stays on its CPU. */
+		/* An interrupt does not migrate, so the chain is that of this CPU to its end. */
 		chain = &(*this_cpu_ptr(&ib_interrupt_chains))[level - 1];
 		f->prev = chain->top;
 	} else {
@@ -115,8 +118,8 @@ unsigned int ib_chains_missed(void)
 }
 
 /*
- * A method or callback that must not sleep has slept. The frames around it did not sleep
- * themselves, so they are not reported for it.
+ * Reports a method or callback that has slept although it must not. The frames around it are not
+ * to be blamed for that, so their counts of switches start anew.
  */
 void ib_contract_slept(const struct ib_frame *f)
 {
@@ -130,7 +133,7 @@ void ib_contract_slept(const struct ib_frame *f)
 			   "%s slept", f->what);
 }
 
-/* A driver's method is about to be called. */
+/* Called before a driver's method: pushes the frame. */
 void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 		     const struct rdma_restrack_entry *res, const char *what,
 		     enum ib_frame_kind kind, unsigned long site)
@@ -143,11 +146,11 @@ void ib_method_enter(struct ib_frame *f, const struct ib_device *dev,
 }
 IB_EXPORT_INTERNAL(ib_method_enter);
 
-/* The driver's method has returned. */
+/* Called after a driver's method: pops the frame, and checks whether the method slept. */
 void ib_method_leave(struct ib_frame *f)
 {
 	frame_pop(f);
-	/* Without a chain, it cannot be excused for a callback inside it that slept. */
+	/* Without a chain, it may have been a callback inside it that slept. */
 	if (f->kind == IB_FRAME_ATOMIC && current->nvcsw != f->switches && f->chain)
 		ib_contract_slept(f);
 }
@@ -258,7 +261,10 @@ static void restore_rcu(const struct ib_frame *f)
 	}
 }
 
-/* Lets the machine go on. Locks cannot be released on behalf of the callback. */
+/*
+ * Restores the context that a callback has left wrong, so that the machine can go on. Only its
+ * locks stay held.
+ */
 static void restore_context(const struct ib_frame *f)
 {
 	/*
@@ -315,7 +321,7 @@ static void check_context(const struct ib_frame *f)
 			   "%s changed %s", f->what, changed);
 }
 
-/* The consumer's function has returned. */
+/* Called after a consumer's function: checks the context, and pops the frame. */
 void ib_callback_leave(struct ib_frame *f)
 {
 	check_context(f);
@@ -395,7 +401,7 @@ void ib_call_srq_event_handler(struct ib_event *event, void *srq_context)
 			   srq_context);
 }
 
-/* A method returned success, but failed to give an output; @output says which. */
+/* Reports a method that returned success but not its output; @output says which. */
 void ib_output_missing(const struct ib_device *dev, const struct rdma_restrack_entry *res,
 		       const char *method, const char *output, unsigned long site)
 {
