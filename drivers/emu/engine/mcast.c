@@ -122,7 +122,7 @@ static struct emu_mcast_group *emu_mcast_find(const union ib_gid *gid, u16 lid, 
 }
 
 /* The group that a multicast is for. On InfiniBand, it has a global route: IBTA vol. 1, C9-8. */
-static struct emu_mcast_group *emu_mcast_of(const struct emu_av *av)
+static struct emu_mcast_group *emu_mcast_find_by_av(const struct emu_av *av)
 {
 	return av->grh ? emu_mcast_find(&av->dgid, av->dlid, av->port->edev->ethernet) : NULL;
 }
@@ -130,7 +130,7 @@ static struct emu_mcast_group *emu_mcast_of(const struct emu_av *av)
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data)
 {
-	struct emu_mcast_group *group = emu_mcast_of(av);
+	struct emu_mcast_group *group = emu_mcast_find_by_av(av);
 	struct emu_mcast_member *member;
 
 	if (!group)
@@ -146,14 +146,14 @@ bool emu_mcast_is_larger(const struct emu_av *av, u32 limit)
 	bool larger;
 
 	rcu_read_lock();
-	group = emu_mcast_of(av);
+	group = emu_mcast_find_by_av(av);
 	larger = group && READ_ONCE(group->size) > limit;
 	rcu_read_unlock();
 	return larger;
 }
 
-static struct emu_mcast_share *emu_mcast_share(const struct emu_mcast_group *group,
-					       const struct emu_device *edev)
+static struct emu_mcast_share *emu_mcast_find_share(const struct emu_mcast_group *group,
+						    const struct emu_device *edev)
 {
 	struct emu_mcast_share *share;
 
@@ -165,10 +165,10 @@ static struct emu_mcast_share *emu_mcast_share(const struct emu_mcast_group *gro
 	return NULL;
 }
 
-static struct emu_mcast_member *emu_mcast_member(const struct emu_mcast_group *group,
-						 const struct emu_qp *qp)
+static struct emu_mcast_member *emu_mcast_find_member(const struct emu_mcast_group *group,
+						      const struct emu_qp *qp)
 {
-	struct emu_mcast_share *share = emu_mcast_share(group, qp->edev);
+	struct emu_mcast_share *share = emu_mcast_find_share(group, qp->edev);
 	struct emu_mcast_member *member;
 
 	if (!share)
@@ -201,7 +201,7 @@ static struct emu_mcast_group *emu_mcast_create(const union ib_gid *gid, u16 lid
 static int emu_mcast_join_share(struct emu_mcast_group *group, struct emu_mcast_member *member)
 {
 	struct emu_device *edev = member->qp->edev;
-	struct emu_mcast_share *share = emu_mcast_share(group, edev);
+	struct emu_mcast_share *share = emu_mcast_find_share(group, edev);
 
 	if (share && share->size == EMU_MAX_MCAST_QPS)
 		return -ENOSPC;
@@ -251,7 +251,7 @@ static int emu_mcast_add(struct emu_mcast_member *member, const union ib_gid *gi
 	struct emu_mcast_group *group = emu_mcast_find(gid, lid, edev->ethernet);
 	int err;
 
-	if (group && emu_mcast_member(group, member->qp))
+	if (group && emu_mcast_find_member(group, member->qp))
 		return -EINVAL;
 	if (!group)
 		group = emu_mcast_create(gid, lid, edev->ethernet);
@@ -314,7 +314,7 @@ int emu_detach_mcast(struct ib_qp *ibqp, union ib_gid *gid, u16 lid)
 
 	mutex_lock(&emu_mcast_lock);
 	group = emu_mcast_find(gid, lid, qp->edev->ethernet);
-	member = group ? emu_mcast_member(group, qp) : NULL;
+	member = group ? emu_mcast_find_member(group, qp) : NULL;
 	if (member)
 		emu_mcast_del(group, member);
 	mutex_unlock(&emu_mcast_lock);

@@ -170,9 +170,9 @@ void emu_fabric_del_gid(struct emu_gid *entry)
 	mutex_unlock(&emu_fabric_lock);
 }
 
-/* The entry of a port's address, under rcu_read_lock(); NULL if it does not have it. */
-static struct emu_gid *emu_port_gid(const struct emu_port *port, const union ib_gid *gid,
-				    enum ib_gid_type type)
+/* Returns the entry of one of a port's own addresses, or NULL. Under rcu_read_lock(). */
+static struct emu_gid *emu_port_find_gid(const struct emu_port *port, const union ib_gid *gid,
+					 enum ib_gid_type type)
 {
 	struct emu_gid *entry;
 
@@ -184,14 +184,15 @@ static struct emu_gid *emu_port_gid(const struct emu_port *port, const union ib_
 }
 
 /*
- * Of those that have the address: the sender, if it is its source, too; or else one in the sender's
- * namespace, which has it on its own network device rather than on top of that; or else the newest,
- * @first.
+ * Chooses among several ports that have the destination's address. That is the sender's own port if
+ * the source is the same address; else one in the sender's namespace, preferably one that has the
+ * address on its own network device rather than on one on top of that; else that of @first, the
+ * entry that was added last.
  */
 static noinline struct emu_port *emu_fabric_find_twin(const struct emu_av *av,
 						      struct emu_gid *first)
 {
-	const struct emu_gid *source = emu_port_gid(av->port, &av->sgid, av->gid_type);
+	const struct emu_gid *source = emu_port_find_gid(av->port, &av->sgid, av->gid_type);
 	const struct net *net = source ? source->net : NULL;
 	struct emu_gid *entry, *near = NULL;
 
@@ -225,7 +226,7 @@ struct emu_port *emu_fabric_find_lid(u16 lid)
 	return xa_load(&emu_lids, lid);
 }
 
-/* Likewise, the one that has a GID. */
+/* The InfiniBand port that has a GID, or NULL. Under rcu_read_lock(), which keeps the port. */
 struct emu_port *emu_fabric_find_ib_gid(const union ib_gid *gid)
 {
 	struct emu_gid *entry;
@@ -273,7 +274,7 @@ struct emu_port *emu_fabric_find(const struct emu_av *av)
 	if (av->port->edev->ethernet)
 		return emu_fabric_find_gid(av);
 	port = xa_load(&emu_lids, av->dlid);
-	if (port && av->grh && !emu_port_gid(port, &av->dgid, IB_GID_TYPE_IB))
+	if (port && av->grh && !emu_port_find_gid(port, &av->dgid, IB_GID_TYPE_IB))
 		return NULL;
 	return port;
 }

@@ -167,7 +167,7 @@ void emu_port_dispatch(struct emu_port *port, enum ib_event_type type)
 	ib_dispatch_event(&event);
 }
 
-/* Something has changed for which there is no event. Any context but NMI. */
+/* Reports a change for which there is no event. Any context but NMI. */
 static void emu_port_changed(struct emu_port *port)
 {
 	ib_port_attr_changed(&port->edev->ibdev, port->num);
@@ -315,7 +315,7 @@ int emu_port_set_sm_lid(struct emu_port *port, u16 lid)
 	return 0;
 }
 
-/* Its clients register anew with an administrator that knows nothing of them yet. */
+/* Has the clients of a port register again, if it uses a subnet manager that is new. */
 static void emu_port_notice_sm(struct emu_port *port, void *data)
 {
 	const struct emu_port *sm = data;

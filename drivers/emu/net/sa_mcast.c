@@ -13,7 +13,7 @@
 
 #define EMU_SA_FIRST_MLID	0xc000
 
-/* Each but the last two creates the group, if there is none. */
+/* Join states; only EMU_SA_MAKERS create a group that does not exist. */
 #define EMU_SA_JOIN_STATES	(BIT(NUM_JOIN_MEMBERSHIP_TYPES) - 1)
 #define EMU_SA_MAKERS		(BIT(FULLMEMBER_JOIN) | BIT(SENDONLY_FULLMEMBER_JOIN))
 
@@ -67,12 +67,12 @@ struct emu_sa_member {
 	u8 state;
 };
 
-static u8 emu_sa_state(const struct emu_sa_mcmember_rec *rec)
+static u8 emu_sa_join_state(const struct emu_sa_mcmember_rec *rec)
 {
 	return rec->scope_state & EMU_SA_JOIN_STATES;
 }
 
-static struct emu_sa_group *emu_sa_group(struct emu_sa *sa, const union ib_gid *mgid)
+static struct emu_sa_group *emu_sa_find_group(struct emu_sa *sa, const union ib_gid *mgid)
 {
 	struct emu_sa_group *group;
 	unsigned long mlid;
@@ -85,7 +85,7 @@ static struct emu_sa_group *emu_sa_group(struct emu_sa *sa, const union ib_gid *
 	return NULL;
 }
 
-static struct emu_sa_member *emu_sa_member(struct emu_sa_group *group, const union ib_gid *gid)
+static struct emu_sa_member *emu_sa_find_member(struct emu_sa_group *group, const union ib_gid *gid)
 {
 	struct emu_sa_member *member;
 
@@ -96,7 +96,7 @@ static struct emu_sa_member *emu_sa_member(struct emu_sa_group *group, const uni
 	return NULL;
 }
 
-/* A group ends with its last member. */
+/* Frees a group that has lost its last member. */
 static void emu_sa_free_if_empty(struct emu_sa_group *group)
 {
 	if (!list_empty(&group->members))
@@ -122,7 +122,7 @@ static void emu_sa_del_member(struct emu_sa_member *member)
 	emu_sa_free_if_empty(group);
 }
 
-/* All of what a port has joined. */
+/* Ends all that a port has joined. */
 void emu_sa_drop_joins(struct emu_port *port)
 {
 	struct emu_sa_member *member, *next;
@@ -175,7 +175,7 @@ static enum emu_sa_status emu_sa_describe(const struct emu_sa_request *rq,
 	ib_sa_comp_mask mask = rq->mask;
 
 	*rec = rq->rec.mcmember;
-	if (!(emu_sa_state(rec) & EMU_SA_MAKERS))
+	if (!(emu_sa_join_state(rec) & EMU_SA_MAKERS))
 		return EMU_SA_REQ_INVALID;
 	if ((mask & IB_SA_MCMEMBER_REC_PKEY) && emu_sa_is_broadcast(rec)) {
 		if (!(mask & IB_SA_MCMEMBER_REC_QKEY))
@@ -267,7 +267,7 @@ static bool emu_sa_port_suits(const struct emu_port *port, const struct emu_sa_g
 static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct emu_port *port,
 					    struct emu_sa_mcmember_rec *rec)
 {
-	struct emu_sa_member *member = emu_sa_member(group, &rec->port_gid);
+	struct emu_sa_member *member = emu_sa_find_member(group, &rec->port_gid);
 
 	/* The GID belonged to another port before, which cannot withdraw this any more. */
 	if (member && member->port != port) {
@@ -286,7 +286,7 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
 		list_add_tail(&member->in_port, &port->sa_joins);
 		port->sa_records++;
 	}
-	member->state |= emu_sa_state(rec);
+	member->state |= emu_sa_join_state(rec);
 	return EMU_SA_OK;
 }
 
@@ -318,7 +318,7 @@ static enum emu_sa_status emu_sa_check_join(const struct emu_sa_request *rq,
 	*port = emu_sa_requester(rq, &rec->port_gid);
 	if (rec->mgid.raw[0] != 0xff || !*port)
 		return EMU_SA_INVALID_GID;
-	return emu_sa_state(rec) ? EMU_SA_OK : EMU_SA_REQ_INVALID;
+	return emu_sa_join_state(rec) ? EMU_SA_OK : EMU_SA_REQ_INVALID;
 }
 
 enum emu_sa_status emu_sa_join(struct emu_sa_request *rq)
@@ -331,7 +331,7 @@ enum emu_sa_status emu_sa_join(struct emu_sa_request *rq)
 	status = emu_sa_check_join(rq, &port);
 	if (status != EMU_SA_OK)
 		return status;
-	group = emu_sa_group(rq->sa, &rec->mgid);
+	group = emu_sa_find_group(rq->sa, &rec->mgid);
 	if (!group)
 		status = emu_sa_make_group(rq, port, &group);
 	if (status != EMU_SA_OK)
@@ -342,7 +342,7 @@ enum emu_sa_status emu_sa_join(struct emu_sa_request *rq)
 		status = EMU_SA_REQ_INVALID;
 	if (status == EMU_SA_OK)
 		emu_sa_fill_group(rec, group, &rec->port_gid,
-				  emu_sa_member(group, &rec->port_gid)->state);
+				  emu_sa_find_member(group, &rec->port_gid)->state);
 	else
 		emu_sa_free_if_empty(group);
 	return status;
@@ -360,11 +360,11 @@ enum emu_sa_status emu_sa_leave(struct emu_sa_request *rq)
 	status = emu_sa_check_join(rq, &port);
 	if (status != EMU_SA_OK)
 		return status;
-	group = emu_sa_group(rq->sa, &rec->mgid);
-	member = group ? emu_sa_member(group, &rec->port_gid) : NULL;
-	if (!member || member->port != port || !(member->state & emu_sa_state(rec)))
+	group = emu_sa_find_group(rq->sa, &rec->mgid);
+	member = group ? emu_sa_find_member(group, &rec->port_gid) : NULL;
+	if (!member || member->port != port || !(member->state & emu_sa_join_state(rec)))
 		return EMU_SA_REQ_INVALID;
-	state = member->state & ~emu_sa_state(rec);
+	state = member->state & ~emu_sa_join_state(rec);
 	emu_sa_fill_group(rec, group, &member->gid, state);
 	member->state = state;
 	if (!state)
@@ -383,7 +383,7 @@ enum emu_sa_status emu_sa_get_group(struct emu_sa_request *rq)
 	struct emu_sa_group *group;
 
 	if (rq->mask & IB_SA_MCMEMBER_REC_MGID)
-		group = emu_sa_group(rq->sa, &rec->mgid);
+		group = emu_sa_find_group(rq->sa, &rec->mgid);
 	else if (rq->mask & IB_SA_MCMEMBER_REC_MLID)
 		group = xa_load(&rq->sa->groups, be16_to_cpu(rec->mlid));
 	else

@@ -86,9 +86,9 @@ static bool emu_sa_service_is(const struct emu_sa_service *service, ib_sa_comp_m
 }
 
 /* The first one after @from, or the first one of all. */
-static struct emu_sa_service *emu_sa_service(struct emu_sa *sa, ib_sa_comp_mask mask,
-					     const struct emu_sa_service_rec *rec,
-					     struct emu_sa_service *from)
+static struct emu_sa_service *emu_sa_find_service(struct emu_sa *sa, ib_sa_comp_mask mask,
+						  const struct emu_sa_service_rec *rec,
+						  struct emu_sa_service *from)
 {
 	struct emu_sa_service *service = from ?: list_entry(&sa->services, typeof(*from), in_sa);
 
@@ -118,7 +118,7 @@ static enum emu_sa_status emu_sa_check_service(struct emu_sa_request *rq, struct
 /* Only those who know its key can change a service. */
 static struct emu_sa_service *emu_sa_own_service(struct emu_sa_request *rq)
 {
-	return emu_sa_service(rq->sa, EMU_SA_SERVICE_FIELDS, &rq->rec.service, NULL);
+	return emu_sa_find_service(rq->sa, EMU_SA_SERVICE_FIELDS, &rq->rec.service, NULL);
 }
 
 static bool emu_sa_has_key(const struct emu_sa_service *service,
@@ -201,10 +201,10 @@ enum emu_sa_status emu_sa_get_service(struct emu_sa_request *rq)
 	time64_t left;
 
 	emu_sa_drop_expired(rq->sa);
-	service = emu_sa_service(rq->sa, rq->mask, &rq->rec.service, NULL);
+	service = emu_sa_find_service(rq->sa, rq->mask, &rq->rec.service, NULL);
 	if (!service)
 		return EMU_SA_NO_RECORDS;
-	if (emu_sa_service(rq->sa, rq->mask, &rq->rec.service, service))
+	if (emu_sa_find_service(rq->sa, rq->mask, &rq->rec.service, service))
 		return EMU_SA_TOO_MANY;
 	rq->rec.service = service->rec;
 	memset(rq->rec.service.key, 0, sizeof(rq->rec.service.key));
