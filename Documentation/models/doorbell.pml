@@ -19,24 +19,29 @@
  *	park()			emu_qp_park()
  *	unpark()		emu_qp_unpark(), hrtimer_try_to_cancel()
  *	hand_over()		emu_qp_hand_over()
- *	runner()		emu_runner_thread(), the same for all that hand over
+ *	runner()		emu_run_begin(), the same for all that hand over; here an entry
+ *				is never freed
+ *	take_back()		emu_run_cancel()
  *	freezer()		emu_qp_freeze() and emu_qp_thaw()
  *	failer()		emu_qp_fail(), by an engine that is our responder
  *	mem[DB]			emu_qp.doorbell
  *	mem[FREEZING]		emu_qp.freezing
  *	mem[ARMED]		emu_qp.timer is queued
+ *	listed, list_owns	EMU_RUN_LISTED, EMU_RUN_OWNER: set and cleared by fully ordered
+ *				atomic operations
  *	mem[POSTED(i)]		poster i has published its entry, see wq.pml
  *	failed			emu_qp.state is IB_QPS_ERR: set by atomic operations
  *
  * The timer is weaker here than the kernel's, whose lock orders more: it is seen
  * armed when the store is, and a look without the lock may miss it. Entries wait
  * PARKS times at most. -DNO_FIRE: the timer takes for ever, so all depends on those
- * who end the wait; nothing waits again when they are gone.
+ * who end the wait; nothing waits again when they are gone. -DNO_RUN: the same for the
+ * runner, which has others to serve.
  *
  * Shown at every step:
  *   - one owner at a time: nobody executes beside another, or what is frozen
- *   - a queue pair is on a runner's list once, and its timer is not armed by two
- *   - the timer is not armed, and nothing is on a list, while it is frozen
+ *   - a list becomes the owner once, and the timer is not armed by two
+ *   - the timer is not armed, and no list is the owner, while it is frozen
  * and where nothing can go on (judge()): everybody came to the end, the doorbell is
  * idle and all entries are executed, or flushed. So no news is lost, and no owner.
  *
@@ -70,7 +75,8 @@
 #include "memory.pml"
 
 bool failed;
-bool queued;		/* on the list of a runner */
+bool listed;		/* on the list of a runner, which may not be the owner */
+bool list_owns;
 bool awake = true;	/* the freezer */
 
 /* What is watched. */
@@ -84,9 +90,22 @@ byte posters_gone;
 bool freezer_gone;
 bool failer_gone;
 
-inline hand_over()
+/* The owner is the list from here on; the second step wakes a freezer that has not seen that. */
+inline hand_over(flag)
 {
-	atomic { drained -> assert(!queued); assert(!frozen); queued = true }
+	atomic {
+		drained -> assert(!list_owns); assert(!frozen);
+		listed = true;
+		list_owns = true
+	}
+#ifndef BUG_HAND_OVER_NO_LOOK
+	load_own(FREEZING, flag);
+	if
+	:: flag -> awake = true
+	:: !flag
+	fi;
+	flag = false
+#endif
 }
 
 /* The look without the lock, then the attempt with it. */
@@ -104,7 +123,7 @@ inline unpark(cancelled)
 {
 	try_to_cancel(cancelled);
 	if
-	:: cancelled -> hand_over()
+	:: cancelled -> hand_over(cancelled)
 	:: !cancelled
 	fi;
 	cancelled = false
@@ -113,7 +132,7 @@ inline unpark(cancelled)
 inline park(moved, flag)
 {
 	atomic {
-		assert(!mem[ARMED] && !queued);
+		assert(!mem[ARMED] && !list_owns);
 		executing = false;
 		store(ARMED, 1)
 	}
@@ -133,10 +152,16 @@ inline park(moved, flag)
 	flag = false
 }
 
-#ifdef NO_FIRE
+#if defined(NO_FIRE) || defined(NO_RUN)
 #define may_park	(parks < PARKS && !failed && !thawed)
 #else
 #define may_park	(parks < PARKS && !failed)
+#endif
+
+#ifdef NO_RUN
+#define may_hand_over	(handovers < HANDOVERS && !thawed)
+#else
+#define may_hand_over	(handovers < HANDOVERS)
 #endif
 
 #define to_do(i)	(load(POSTED(i)) && !executed[i])
@@ -164,10 +189,10 @@ again:
 		:: moved -> goto serviced
 		:: !moved -> executing = true; goto again
 		fi
-	:: !flag && anything_to_do && handovers < HANDOVERS ->
+	:: !flag && anything_to_do && may_hand_over ->
 		/* The budget is spent. */
 		atomic { handovers++; executing = false }
-		hand_over();
+		hand_over(flag);
 		moved = true;
 		goto serviced
 	:: flag || !anything_to_do
@@ -336,30 +361,59 @@ proctype poster(byte me)
 	atomic { old = 0; posters_gone++ }
 }
 
+#ifndef NO_RUN
 proctype runner(byte me)
 {
 	bool moved, flag, done;
 
 end:
 	do
-	:: atomic { queued -> queued = false }
-		look();
-		own(moved, flag, done)
+	:: atomic {
+			listed ->
+#ifdef BUG_RUNNER_OWNS_ALL
+			moved = true;
+#else
+			moved = list_owns;
+#endif
+			listed = false;
+			list_owns = false
+		}
+		if
+		:: moved ->
+			moved = false;
+			look();
+			own(moved, flag, done)
+		:: !moved
+		fi
 	od
 }
+#endif
 
 #ifndef NO_FIRE
+/* By atomic operations alone. */
 proctype timer()
 {
+	byte me = NOBODY;
+	bool flag;
+
 end:
 	do
 	:: atomic { mem[ARMED] -> mem[ARMED] = 0 }
-		atomic { assert(!queued && !frozen); queued = true }
+		hand_over(flag)
 	od
 }
 #endif
 
 #ifdef FREEZE
+inline take_back(taken)
+{
+#ifndef BUG_FREEZE_NO_TAKE_BACK
+	atomic { drained -> taken = list_owns; list_owns = false }
+#else
+	skip
+#endif
+}
+
 proctype freezer(byte me)
 {
 	bool moved, flag, done;
@@ -370,11 +424,18 @@ proctype freezer(byte me)
 	full_barrier();
 #endif
 #ifndef BUG_FREEZE_NO_UNPARK
-	unpark(flag);
+	try_to_cancel(flag);
 #endif
 	/* wait_var_event() */
 	do
-	:: atomic { drained -> awake = false }
+	:: flag -> break
+	:: !flag ->
+		atomic { drained -> awake = false }
+		take_back(flag);
+		if
+		:: flag -> break
+		:: !flag
+		fi;
 		atomic {
 			drained ->
 			old = mem[DB];
@@ -390,11 +451,12 @@ proctype freezer(byte me)
 	od;
 	atomic {
 		awake = true;
-		assert(!executing && !queued && !mem[ARMED]);
+		flag = false;
+		assert(!executing && !list_owns && !mem[ARMED]);
 		frozen = true
 	}
 	/* Whatever wants a queue pair that stands still. */
-	atomic { assert(!executing && !queued && !mem[ARMED]); frozen = false }
+	atomic { assert(!executing && !list_owns && !mem[ARMED]); frozen = false }
 	atomic { thawed = true; store(FREEZING, 0) }
 #ifdef BUG_THAW_NO_LOOK
 	xchg(DB, IDLE, old);
@@ -417,7 +479,7 @@ proctype failer()
 	failed = true;
 	xchg(DB, RERUN, old);
 	if
-	:: old == IDLE -> hand_over()
+	:: old == IDLE -> hand_over(flag)
 	:: old != IDLE
 	fi;
 #ifndef BUG_FAIL_NO_UNPARK
@@ -439,7 +501,7 @@ proctype judge()
 		assert(failer_gone);
 #endif
 		assert(executed[0] && executed[POSTERS - 1]);
-		assert(mem[DB] == IDLE && !mem[ARMED] && !queued && !executing)
+		assert(mem[DB] == IDLE && !mem[ARMED] && !list_owns && !executing)
 	}
 }
 
@@ -449,7 +511,9 @@ init {
 #if POSTERS > 1
 		run poster(1);
 #endif
+#ifndef NO_RUN
 		run runner(RUNNER);
+#endif
 #ifndef NO_FIRE
 		run timer();
 #endif

@@ -7,7 +7,7 @@
 #include <linux/math64.h>
 #include <kverbs/delay.h>
 
-#include "emu/rig.h"
+#include "emu/process.h"
 
 /* 32 times the same memory. */
 #define LONG_SIZE	SZ_4M
@@ -87,6 +87,23 @@ static void pause_copy(void *arg)
 	pause->timed_out = !wait_for_completion_timeout(&pause->leave, KVT_TIMEOUT);
 }
 
+static struct pause *pause_at(struct kunit *test, const char *place)
+{
+	struct pause *pause = kvt_zalloc(test, sizeof(*pause));
+
+	init_completion(&pause->entered);
+	init_completion(&pause->leave);
+	kverbs_delay_set_any(place, pause_copy, pause);
+	return pause;
+}
+
+static void pause_over(struct kunit *test, struct pause *pause)
+{
+	complete(&pause->leave);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_FALSE(test, pause->timed_out);
+}
+
 /*
  * The thread that copies the long message stands still, and another queue pair of the same CPU
  * sends a message that is handed over, too.
@@ -94,30 +111,98 @@ static void pause_copy(void *arg)
 static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 {
 	void *pages = long_pages(test);
-	struct pause *pause = kvt_zalloc(test, sizeof(*pause));
 	struct rig *far, *near;
+	struct pause *pause;
 	struct ib_wc wc;
 	u64 dma;
 
-	init_completion(&pause->entered);
-	init_completion(&pause->leave);
 	kvt_stay_on_first_cpu();
 	far = long_rig(test);
 	near = long_rig(test);
 	dma = long_map(test, far, pages);
-	kverbs_delay_set_any("emu_copy_long", pause_copy, pause);
+	pause = pause_at(test, "emu_copy_long");
 	KUNIT_EXPECT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
 	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
 	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(far->a.scq));
-	complete(&pause->leave);
+	pause_over(test, pause);
 	RIG_EXPECT_WC(test, far->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, far->b.rcq, &wc, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, LONG_SGES * LONG_SIZE, wc.byte_len);
-	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	KUNIT_EXPECT_FALSE(test, pause->timed_out);
 	ib_dma_unmap_single(far->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
+}
+
+/* The runner stands still, as behind thousands of others, with all of them on its list. */
+static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test)
+{
+	void *pages = long_pages(test);
+	struct rig *first, *moved, *failed, *destroyed;
+	struct pause *pause;
+	struct ib_wc wc;
+	u64 dma;
+
+	kvt_stay_on_first_cpu();
+	first = long_rig(test);
+	moved = long_rig(test);
+	failed = long_rig(test);
+	destroyed = long_rig(test);
+	dma = long_map(test, first, pages);
+	pause = pause_at(test, "emu_run_begin");
+	KUNIT_EXPECT_EQ(test, 0, long_send(first, dma, 1, BESIDE_SIZE));
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_EQ(test, 0, long_send(moved, dma, 1, BESIDE_SIZE));
+	KUNIT_EXPECT_EQ(test, 0, long_send(failed, dma, 1, BESIDE_SIZE));
+	KUNIT_EXPECT_EQ(test, 0, long_send(destroyed, dma, 1, BESIDE_SIZE));
+	/* Taken back, and handed over once more. */
+	KUNIT_EXPECT_EQ(test, 0, rig_to(moved->a.qp, IB_QPS_RTS));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(failed->a.qp, IB_QPS_ERR));
+	RIG_EXPECT_WC(test, failed->a.scq, &wc, 1, IB_WC_WR_FLUSH_ERR);
+	rig_destroy_qp(test, &destroyed->a);
+	KUNIT_EXPECT_TRUE(test, rig_empty(first->a.scq));
+	KUNIT_EXPECT_TRUE(test, rig_empty(moved->a.scq));
+	pause_over(test, pause);
+	RIG_EXPECT_DELIVERED(test, first, &wc, 1, 0);
+	RIG_EXPECT_DELIVERED(test, moved, &wc, 1, 0);
+	KUNIT_EXPECT_TRUE(test, rig_empty(failed->b.rcq));
+	KUNIT_EXPECT_TRUE(test, rig_empty(destroyed->b.rcq));
+	ib_dma_unmap_single(first->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
+}
+
+/* A process's message is tried again by a runner, which stands still, until there is a receive. */
+static void processes_hold_up_no_message_of_the_kernel(struct kunit *test)
+{
+	void *pages = long_pages(test);
+	struct process_rings rings;
+	struct emu_uring *polled;
+	struct pause *pause;
+	struct rig *r, *near;
+	struct process *p;
+	struct ib_wc wc;
+	u64 dma;
+
+	kvt_stay_on_first_cpu();
+	r = rig_new(test, "emu0", "emu0");
+	r->rnr_retry = 7;
+	r->rnr_timer = 1;
+	p = process_new(test, r->b.ibdev);
+	r->b.scq = process_cq(test, p, 16, &r->b, &polled);
+	r->b.rcq = r->b.scq;
+	rig_make_qp(test, r, &r->a);
+	process_make_qp(test, p, r, &r->b, &rings);
+	rig_connect(test, r);
+	near = long_rig(test);
+	dma = long_map(test, near, pages);
+	pause = pause_at(test, "emu_run_begin");
+	KUNIT_EXPECT_TRUE(test, process_send(rings.sq, 1, NULL, 0));
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(r->b.qp));
+	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
+	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
+	pause_over(test, pause);
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 2, 0, 8));
+	RIG_EXPECT_WC(test, r->a.rcq, &wc, 2, IB_WC_SUCCESS);
+	ib_dma_unmap_single(near->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
 static int modify_all_the_time(void *arg)
@@ -177,6 +262,8 @@ static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
 
 static struct kunit_case emu_fair_cases[] = {
 	KUNIT_CASE(long_message_holds_up_no_other_queue_pair),
+	KUNIT_CASE(queue_pair_on_a_list_can_be_changed_and_destroyed),
+	KUNIT_CASE(processes_hold_up_no_message_of_the_kernel),
 	KUNIT_CASE(long_message_survives_any_number_of_changes),
 	KUNIT_CASE(retries_of_many_take_a_small_part_of_the_cpu),
 	{}

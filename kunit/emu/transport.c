@@ -212,7 +212,10 @@ static void wire_qp_end(void *arg)
 	emu_qp_freeze(qp);
 	emu_qp_exit_doorbell(qp);
 	mutex_unlock(&qp->lock);
+	emu_qp_free_doorbell(qp);
 	emu_ring_destroy(&qp->sq);
+	/* A former owner may be about to look whether somebody waits. */
+	synchronize_rcu();
 }
 
 static int wire_init(struct kunit *test)
@@ -235,7 +238,7 @@ static int wire_init(struct kunit *test)
 	qp->attr.timeout = 1;
 	atomic_set(&qp->state, IB_QPS_RTS);
 	mutex_init(&qp->lock);
-	emu_qp_init_doorbell(qp);
+	KUNIT_ASSERT_EQ(test, 0, emu_qp_init_doorbell(qp));
 	emu_qp_reset_retries(qp);
 	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(&qp->sq, DEPTH, sizeof(struct emu_swqe)));
 	kvt_defer(test, wire_qp_end, qp);

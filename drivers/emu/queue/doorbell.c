@@ -4,18 +4,22 @@
  * itself.
  *
  * A poster executes entries inline up to a small budget, then puts the queue pair on
- * the list of a runner, a kernel thread, which is the owner from then on. Each CPU has
- * a list, but its runner runs on any CPU: a poster may poll without end, with
- * preemption off, for what the runner is to do. It leaves a long message to a work item,
+ * the list of a runner, a kernel thread; the list is the owner until the runner comes to it.
+ * Each CPU has two runners, one for queue pairs of the kernel and one for those of processes,
+ * of which there may be thousands. They run on any CPU: a poster may poll without end, with
+ * preemption off, for what the runner is to do. A runner leaves a long message to a work item,
  * so that the other queue pairs on its list, whoever has them, do not wait for that. An
  * owner that must wait, for a receive to be posted or for a peer to come back, arms the
  * queue pair's timer; the timer is then the owner, and passes the queue pair to a runner
  * when it fires.
  *
- * emu_qp_freeze() takes ownership away from whoever has it, at the next boundary
- * between two entries. It is how modify_qp, destroy_qp, and a doorbell that refuses what a
- * process has written get a queue pair that stands still. A destroyed queue pair stays frozen
- * for good.
+ * emu_qp_freeze() takes ownership away from whoever has it: from the timer, a list, or a work
+ * item that does not run yet, at once, and from others at the next boundary between two entries.
+ * It is how modify_qp, destroy_qp, and a doorbell that refuses what a process has written get a
+ * queue pair that stands still. A destroyed queue pair stays frozen for good.
+ *
+ * Lists take no lock, so what is on one stays there until the runner comes to it, the owner or
+ * not. Hence the entry is an object of its own, which may outlive its queue pair.
  *
  * After letting go of ownership, a former owner touches the queue pair once more
  * to wake a waiting freezer. It has preemption off until then, and queue pairs
@@ -39,7 +43,7 @@
 
 /**
  * struct emu_runner - a kernel thread that executes queue pairs
- * @queue: queue pairs handed to it, the newest first
+ * @queue: entries of queue pairs handed to it, the newest first
  * @task: the thread
  */
 struct emu_runner {
@@ -47,9 +51,33 @@ struct emu_runner {
 	struct task_struct *task;
 };
 
-static DEFINE_PER_CPU(struct emu_runner, emu_runners);
-/* Its runner serves CPUs that came online after the module was loaded, too. */
+/* The runners of a CPU, by whose the queue pairs are. */
+enum {
+	EMU_RUNNER_KERNEL,
+	EMU_RUNNER_USER,
+	EMU_NR_RUNNERS,
+};
+
+static DEFINE_PER_CPU(struct emu_runner [EMU_NR_RUNNERS], emu_runners);
+/* Its runners serve CPUs that came online after the module was loaded, too. */
 static int emu_first_cpu;
+
+/* Bits of emu_run.state. */
+#define EMU_RUN_LISTED	BIT(0)	/* on a list, or about to be */
+#define EMU_RUN_OWNER	BIT(1)	/* the list is the owner of the queue pair */
+#define EMU_RUN_ORPHAN	BIT(2)	/* the queue pair is gone: the runner frees the entry */
+
+/**
+ * struct emu_run - entry of a queue pair on a runner's list
+ * @node: in the list
+ * @state: EMU_RUN_*
+ * @qp: the queue pair
+ */
+struct emu_run {
+	struct llist_node node;
+	atomic_t state;
+	struct emu_qp *qp;
+};
 
 /*
  * Execute long messages, each about as many at a time as there are CPUs. Those of the kernel
@@ -60,6 +88,16 @@ static struct workqueue_struct *emu_long_wq, *emu_user_long_wq;
 /* The engine's; a call of it is a direct one. */
 DEFINE_STATIC_CALL_NULL(emu_qp_serve, emu_serve_fn);
 
+static struct emu_runner *emu_runner_for(const struct emu_qp *qp)
+{
+	unsigned int which = qp->user_sq ? EMU_RUNNER_USER : EMU_RUNNER_KERNEL;
+	struct emu_runner *runner = &(*raw_cpu_ptr(&emu_runners))[which];
+
+	if (unlikely(!runner->task))
+		runner = &(*per_cpu_ptr(&emu_runners, emu_first_cpu))[which];
+	return runner;
+}
+
 /**
  * emu_qp_hand_over() - let a runner go on with a queue pair
  * @qp: queue pair, owned by the caller until then
@@ -68,12 +106,29 @@ DEFINE_STATIC_CALL_NULL(emu_qp_serve, emu_serve_fn);
  */
 void emu_qp_hand_over(struct emu_qp *qp)
 {
-	struct emu_runner *runner = raw_cpu_ptr(&emu_runners);
+	struct emu_runner *runner = emu_runner_for(qp);
+	struct emu_run *run = qp->run;
 
-	if (unlikely(!runner->task))
-		runner = per_cpu_ptr(&emu_runners, emu_first_cpu);
-	if (llist_add(&qp->run, &runner->queue))
+	/* The next owner may destroy the queue pair. */
+	rcu_read_lock();
+	/*
+	 * Full barrier, pairs with that in emu_qp_freeze(): either the freezer sees who the
+	 * owner is, or we see the freezer.
+	 */
+	if (!(atomic_fetch_or(EMU_RUN_LISTED | EMU_RUN_OWNER, &run->state) & EMU_RUN_LISTED) &&
+	    llist_add(&run->node, &runner->queue))
 		wake_up_process(runner->task);
+	if (unlikely(READ_ONCE(qp->freezing)))
+		emu_qp_wake_freezer(qp);
+	rcu_read_unlock();
+}
+
+/* Takes a queue pair back from a runner's list. Returns false if the list is not its owner. */
+static bool emu_run_cancel(struct emu_run *run)
+{
+	/* Full barrier: what the last owner has done is seen. */
+	return atomic_read(&run->state) & EMU_RUN_OWNER &&
+	       atomic_fetch_andnot(EMU_RUN_OWNER, &run->state) & EMU_RUN_OWNER;
 }
 
 /**
@@ -123,19 +178,31 @@ static enum hrtimer_restart emu_qp_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Called last in the life of a queue pair, which is frozen. */
+/* The queue pair is frozen for good: nobody comes to its doorbell any more. */
 void emu_qp_exit_doorbell(struct emu_qp *qp)
 {
 	/* It is not armed, but its callback may not have returned yet. */
 	hrtimer_cancel(&qp->timer);
 }
 
-void emu_qp_init_doorbell(struct emu_qp *qp)
+int emu_qp_init_doorbell(struct emu_qp *qp)
 {
+	qp->run = kzalloc(sizeof(*qp->run), qp->user_sq ? GFP_KERNEL_ACCOUNT : GFP_KERNEL);
+	if (!qp->run)
+		return -ENOMEM;
+	qp->run->qp = qp;
 	atomic_set(&qp->doorbell, EMU_DB_IDLE);
 	hrtimer_init(&qp->timer, CLOCK_MONOTONIC, EMU_TIMER_MODE);
 	qp->timer.function = emu_qp_timer;
 	INIT_WORK(&qp->work, emu_qp_work);
+	return 0;
+}
+
+/* The last step: after emu_qp_exit_doorbell(), or if the queue pair was not created. */
+void emu_qp_free_doorbell(struct emu_qp *qp)
+{
+	if (!(atomic_fetch_or(EMU_RUN_ORPHAN, &qp->run->state) & EMU_RUN_LISTED))
+		kfree(qp->run);
 }
 
 /*
@@ -242,7 +309,7 @@ void emu_qp_unpark(struct emu_qp *qp)
  * @qp: queue pair
  *
  * Returns when no entry is being executed and the timer is not armed. Waits at
- * most for the entry under way, that is, for one copy of a message.
+ * most for the entry under way, that is, for one copy of a message, or for a multicast.
  *
  * Context: Process context; @qp->lock held.
  */
@@ -250,12 +317,15 @@ void emu_qp_freeze(struct emu_qp *qp)
 {
 	lockdep_assert_held(&qp->lock);
 	WRITE_ONCE(qp->freezing, true);
-	/* Full barrier: pairs with emu_qp_park(), emu_qp_hand_over_long() and emu_qp_release(). */
+	/*
+	 * Full barrier: pairs with emu_qp_park(), emu_qp_hand_over(), emu_qp_hand_over_long() and
+	 * emu_qp_release().
+	 */
 	smp_mb();
-	emu_qp_unpark(qp);
-	if (cancel_work(&qp->work))
-		emu_qp_hand_over(qp);
+	if (emu_timer_cancel(qp) || cancel_work(&qp->work))
+		return;
 	emu_wait_event(&qp->doorbell,
+		       emu_run_cancel(qp->run) ||
 		       atomic_cmpxchg(&qp->doorbell, EMU_DB_IDLE, EMU_DB_OWNED) == EMU_DB_IDLE);
 }
 
@@ -289,10 +359,24 @@ void emu_qp_thaw(struct emu_qp *qp)
 	preempt_enable();
 }
 
+/* A runner has come to an entry of its list. */
+static void emu_run_begin(struct emu_run *run)
+{
+	int state;
+
+	kverbs_delay("emu_run_begin");
+	/* Full barrier: what the last owner has done is seen. Then the entry may be listed again. */
+	state = atomic_fetch_andnot(EMU_RUN_LISTED | EMU_RUN_OWNER, &run->state);
+	if (state & EMU_RUN_ORPHAN)
+		kfree(run);
+	else if (state & EMU_RUN_OWNER)
+		emu_qp_run(run->qp, EMU_RUNNER_BUDGET);
+}
+
 static int emu_runner_thread(void *data)
 {
 	struct emu_runner *runner = data;
-	struct emu_qp *qp, *next;
+	struct emu_run *run, *next;
 	struct llist_node *batch;
 
 	for (;;) {
@@ -306,8 +390,8 @@ static int emu_runner_thread(void *data)
 		__set_current_state(TASK_RUNNING);
 
 		batch = llist_reverse_order(llist_del_all(&runner->queue));
-		llist_for_each_entry_safe(qp, next, batch, run) {
-			emu_qp_run(qp, EMU_RUNNER_BUDGET);
+		llist_for_each_entry_safe(run, next, batch, node) {
+			emu_run_begin(run);
 			/* A quiescent state for RCU tasks: the list may never become empty. */
 			cond_resched_tasks_rcu_qs();
 		}
@@ -322,6 +406,28 @@ static struct workqueue_struct *emu_create_long_wq(const char *name)
 			       min_t(unsigned int, num_possible_cpus(), WQ_MAX_ACTIVE), name);
 }
 
+static int emu_start_runners(int cpu)
+{
+	static const char *const names[] = {
+		[EMU_RUNNER_KERNEL] = "kverbs_emu/%d",
+		[EMU_RUNNER_USER] = "kverbs_user/%d",
+	};
+	struct emu_runner *runner = *per_cpu_ptr(&emu_runners, cpu);
+	struct task_struct *task;
+	unsigned int i;
+
+	for (i = 0; i < EMU_NR_RUNNERS; i++, runner++) {
+		init_llist_head(&runner->queue);
+		task = kthread_create_on_node(emu_runner_thread, runner, cpu_to_node(cpu),
+					      names[i], cpu);
+		if (IS_ERR(task))
+			return PTR_ERR(task);
+		runner->task = task;
+		wake_up_process(task);
+	}
+	return 0;
+}
+
 /**
  * emu_doorbell_start() - start the runners, before any queue pair exists
  * @serve: executes a queue pair
@@ -331,8 +437,7 @@ static struct workqueue_struct *emu_create_long_wq(const char *name)
  */
 int emu_doorbell_start(emu_serve_fn *serve)
 {
-	struct task_struct *task;
-	int cpu;
+	int cpu, err;
 
 	emu_long_wq = emu_create_long_wq("kverbs-emu-long");
 	if (!emu_long_wq)
@@ -346,20 +451,14 @@ int emu_doorbell_start(emu_serve_fn *serve)
 	emu_first_cpu = -1;
 	cpus_read_lock();
 	for_each_online_cpu(cpu) {
-		struct emu_runner *runner = per_cpu_ptr(&emu_runners, cpu);
-
-		init_llist_head(&runner->queue);
-		task = kthread_create_on_node(emu_runner_thread, runner, cpu_to_node(cpu),
-					      "kverbs_emu/%d", cpu);
-		if (IS_ERR(task)) {
+		err = emu_start_runners(cpu);
+		if (err) {
 			cpus_read_unlock();
 			emu_doorbell_stop();
-			return PTR_ERR(task);
+			return err;
 		}
-		runner->task = task;
 		if (emu_first_cpu < 0)
 			emu_first_cpu = cpu;
-		wake_up_process(task);
 	}
 	cpus_read_unlock();
 	return 0;
@@ -368,14 +467,19 @@ int emu_doorbell_start(emu_serve_fn *serve)
 /* No queue pair exists any more. */
 void emu_doorbell_stop(void)
 {
+	struct emu_runner *runner;
+	unsigned int i;
 	int cpu;
 
+	/* Whoever hands over may be about to list an entry that was cancelled at once. */
+	synchronize_rcu();
 	for_each_possible_cpu(cpu) {
-		struct emu_runner *runner = per_cpu_ptr(&emu_runners, cpu);
-
-		if (runner->task)
-			kthread_stop(runner->task);
-		runner->task = NULL;
+		for (i = 0; i < EMU_NR_RUNNERS; i++) {
+			runner = &(*per_cpu_ptr(&emu_runners, cpu))[i];
+			if (runner->task)
+				kthread_stop(runner->task);
+			runner->task = NULL;
+		}
 	}
 	destroy_workqueue(emu_user_long_wq);
 	destroy_workqueue(emu_long_wq);

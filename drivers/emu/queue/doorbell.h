@@ -56,7 +56,7 @@
 /* State of a queue pair that an owner has worked on. */
 enum emu_service {
 	EMU_IDLE,	/* nothing is left to do */
-	EMU_MOVED,	/* a runner, a work item or the timer is the owner now */
+	EMU_MOVED,	/* a runner's list, a work item or the timer is the owner now */
 };
 
 /**
@@ -71,8 +71,9 @@ typedef void emu_serve_fn(struct emu_qp *qp, s64 budget, bool may_sleep);
 
 int emu_doorbell_start(emu_serve_fn *serve);
 void emu_doorbell_stop(void);
-void emu_qp_init_doorbell(struct emu_qp *qp);
+int emu_qp_init_doorbell(struct emu_qp *qp);
 void emu_qp_exit_doorbell(struct emu_qp *qp);
+void emu_qp_free_doorbell(struct emu_qp *qp);
 void emu_qp_ring_after(struct emu_qp *qp, u32 spent);
 void emu_qp_ring_deferred(struct emu_qp *qp);
 void emu_qp_hand_over(struct emu_qp *qp);

@@ -314,15 +314,22 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_init(&qp->gate);
 	mutex_init(&qp->lock);
-	emu_qp_init_doorbell(qp);
-
-	err = emu_qp_alloc_rings(qp, &init->cap);
+	err = emu_qp_init_doorbell(qp);
 	if (err)
 		return err;
+	err = emu_qp_alloc_rings(qp, &init->cap);
+	if (err)
+		goto free_doorbell;
 	emu_qp_set_transport(qp, edev->ports[0].transport);
 	err = emu_qp_publish(qp);
 	if (err)
-		emu_qp_free_rings(qp);
+		goto free_rings;
+	return 0;
+
+free_rings:
+	emu_qp_free_rings(qp);
+free_doorbell:
+	emu_qp_free_doorbell(qp);
 	return err;
 }
 
@@ -369,6 +376,7 @@ int emu_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata)
 
 	emu_qp_abandon(qp);
 	emu_qp_free_rings(qp);
+	emu_qp_free_doorbell(qp);
 	return 0;
 }
 

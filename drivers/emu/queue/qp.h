@@ -239,7 +239,7 @@ static_assert(EMU_DIRECT_OPS == (BIT(0) | BIT(2) | BIT(4)));
  *	doorbell, or owns it
  * @finishing: on the way to being drained: the one entry that was under way is still
  *	executed
- * @run: entry on the list of the runner that the queue pair was handed to
+ * @run: entry on the list of the runner that the queue pair was handed to; see doorbell.c
  * @work: executes it in the place of a runner, for a long message
  * @timer: wakes a requester that waits; the owner arms it, and from then on the
  *	timer is the owner
@@ -305,7 +305,7 @@ struct emu_qp {
 	s8 retries;
 	u8 rnr_retries;
 	u16 unretired;
-	struct llist_node run;
+	struct emu_run *run;
 	struct work_struct work;
 	struct hrtimer timer;
 	u32 psn;
