@@ -76,6 +76,7 @@ static int qp_check_type(const struct ib_verb_call *call, struct ib_device *devi
 	case IB_QPT_XRC_TGT:
 	case IB_QPT_RAW_IPV6:
 	case IB_QPT_RAW_ETHERTYPE:
+	case IB_QPT_DRIVER:
 		return -EOPNOTSUPP;
 	default:
 		return ib_invalid(call, "qp_type %d: no such type", init->qp_type);

@@ -8,6 +8,7 @@
 #include <linux/mman.h>
 #include <linux/scatterlist.h>
 #include <linux/uaccess.h>
+#include <kverbs/delay.h>
 
 #include "emu/rig.h"
 #include "emu/window.h"
@@ -133,6 +134,90 @@ static void each_mapping_has_a_key_of_its_own(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, fmr->lkey, fmr->rkey);
 	expect_write(test, r, page, 8, fmr->rkey, IB_WC_SUCCESS);
 	expect_write(test, r, page, 8, old, IB_WC_REM_ACCESS_ERR);
+}
+
+/* Ways in which a message uses an FMR. */
+enum fmr_use {
+	FMR_WRITTEN_FROM,
+	FMR_SENT_FROM,
+	FMR_GATHERED_FROM,
+	FMR_WRITTEN_TO,
+};
+
+static const char *const fmr_use_names[] = {
+	[FMR_WRITTEN_FROM] = "source of a write",
+	[FMR_SENT_FROM] = "source of a send",
+	[FMR_GATHERED_FROM] = "part of the source of a send",
+	[FMR_WRITTEN_TO] = "target of a write with immediate data",
+};
+
+static const enum fmr_use fmr_uses[] = {
+	FMR_WRITTEN_FROM, FMR_SENT_FROM, FMR_GATHERED_FROM, FMR_WRITTEN_TO,
+};
+
+KVT_NAMED_PARAM(fmr_use, fmr_uses, fmr_use_names);
+
+/* The consumer has seen the completion, and the HCA does not go on before this returns. */
+static void map_again(void *arg)
+{
+	struct fmr_map *map = arg;
+
+	map->ret = ib_map_phys_fmr(map->fmr, &map->page, 1, 0);
+}
+
+static int fmr_post(struct rig *r, const struct ib_fmr *fmr, enum fmr_use use)
+{
+	struct ib_sge sge[] = { { 0, 64, fmr->lkey }, { 64, 64, fmr->lkey } };
+	struct ib_rdma_wr wr = {};
+
+	rig_send_wr(&wr.wr, 1, sge, use == FMR_GATHERED_FROM ? 2 : 1);
+	if (use == FMR_WRITTEN_FROM || use == FMR_WRITTEN_TO) {
+		wr.wr.opcode = IB_WR_RDMA_WRITE;
+		wr.remote_addr = r->b.mr->iova;
+		wr.rkey = r->b.mr->rkey;
+	}
+	/* In two pieces. */
+	sge[0].length = use == FMR_WRITTEN_FROM ? 2 * PAGE_SIZE : sge[0].length;
+	if (use == FMR_WRITTEN_TO) {
+		wr.wr.opcode = IB_WR_RDMA_WRITE_WITH_IMM;
+		sge[0] = rig_sge(&r->a, 0, 64);
+		wr.remote_addr = 0;
+		wr.rkey = fmr->rkey;
+	}
+	return ib_post_send(r->a.qp, &wr.wr, NULL);
+}
+
+static void fmr_is_free_as_soon_as_its_message_completes(struct kunit *test)
+{
+	enum fmr_use use = *(const enum fmr_use *)test->param_value;
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct rig_end *e = use == FMR_WRITTEN_TO ? &r->b : &r->a;
+	struct ib_fmr *fmr = fmr_new(test, e->pd, 2, 2, PAGE_SHIFT);
+	struct ib_cq *cq = e == &r->b ? e->rcq : e->scq;
+	u64 pages[] = { e->dma + PAGE_SIZE, e->dma };
+	struct fmr_map map = { .fmr = fmr, .page = pages[0], .ret = 1 };
+	struct ib_wc wc;
+
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | REMOTE);
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, 0));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 128));
+	/* For the place that is in moderation; the second completion would end it. */
+	KUNIT_ASSERT_EQ(test, 0, rdma_set_cq_moderation(cq, 2, 0));
+	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(cq, IB_CQ_NEXT_COMP));
+	kverbs_delay_set("emu_cq_defer", map_again, &map);
+	KUNIT_EXPECT_EQ(test, 0, fmr_post(r, fmr, use));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, map.ret);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+}
+
+static void fmr_does_not_count_from_0(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu0");
+	struct ib_fmr_attr attr = { 1, 1, PAGE_SHIFT };
+
+	KUNIT_EXPECT_EQ(test, -EINVAL,
+			PTR_ERR_OR_ZERO(ib_alloc_fmr(r->b.pd, BINDABLE | IB_ZERO_BASED, &attr)));
 }
 
 static void max_maps_counts_from_unmap_to_unmap(struct kunit *test)
@@ -327,6 +412,25 @@ static void user_memory_takes_windows(struct kunit *test)
 }
 
 /* Offsets name the memory of a window's region, and of requests, too. */
+/* The first page of the list need not begin with the region. */
+static void m12_addresses_of_a_registered_region_can_be_offsets(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_mr *mr = rig_mr(test, r->b.pd);
+	struct ib_wc wc;
+
+	memset(r->b.buf, 0xee, RIG_BUF);
+	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 24, PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 1,
+					      IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ZERO_BASED));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
+	expect_write(test, r, 8, 16, mr->rkey, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 32, 0xee));
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 32, r->a.buf, 16);
+	expect_write(test, r, PAGE_SIZE - 8, 8, mr->rkey, IB_WC_SUCCESS);
+	expect_write(test, r, PAGE_SIZE - 7, 8, mr->rkey, IB_WC_REM_ACCESS_ERR);
+}
+
 static void m12_offsets_are_for_windows_and_requests(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
@@ -623,6 +727,8 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(fmr_serves_local_messages),
 	KUNIT_CASE(fmr_is_closed_before_and_after),
 	KUNIT_CASE(each_mapping_has_a_key_of_its_own),
+	KUNIT_CASE_PARAM(fmr_is_free_as_soon_as_its_message_completes, fmr_use_gen_params),
+	KUNIT_CASE(fmr_does_not_count_from_0),
 	KUNIT_CASE(max_maps_counts_from_unmap_to_unmap),
 	KUNIT_CASE(fmr_refuses_bad_lists),
 	KUNIT_CASE(fmr_refuses_bad_sizes),
@@ -630,6 +736,7 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(windows_are_not_bound_to_fmrs),
 	KUNIT_CASE(user_memory_is_reached_by_its_address),
 	KUNIT_CASE(m12_addresses_of_a_region_can_be_offsets),
+	KUNIT_CASE(m12_addresses_of_a_registered_region_can_be_offsets),
 	KUNIT_CASE(m12_offsets_are_for_windows_and_requests),
 	KUNIT_CASE(user_memory_takes_windows),
 	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),

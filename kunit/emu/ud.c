@@ -503,6 +503,42 @@ static void u5_no_receive_posted(struct kunit *test)
 	expect_arrival(test, r, ah, 2, LEN);
 }
 
+/* The request may be on the sender's stack, and the receiver a process. */
+static void completion_has_nothing_of_the_sender_but_immediate_data(struct kunit *test)
+{
+	struct rig *r = rig_ud_of_param(test);
+	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);
+	struct ib_ud_wr wr;
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, RIG_BUF));
+	rig_ud_wr(&wr, 1, NULL, 0, ah, &r->b);
+	wr.wr.ex.imm_data = cpu_to_be32(0xfeedbeef);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+	KUNIT_EXPECT_FALSE(test, wc.wc_flags & IB_WC_WITH_IMM);
+	KUNIT_EXPECT_EQ(test, 0, be32_to_cpu(wc.ex.imm_data));
+}
+
+static void u5_queue_pair_that_does_not_receive(struct kunit *test)
+{
+	static const enum ib_qp_state states[] = { IB_QPS_RESET, IB_QPS_INIT, IB_QPS_ERR };
+	struct rig *r = rig_ud_of_param(test);
+	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);
+	struct ib_sge sge = rig_sge(&r->a, 0, LEN);
+	struct ib_ud_wr wr;
+	int i;
+
+	rig_ud_wr(&wr, 1, &sge, 1, ah, &r->b);
+	for (i = 0; i < ARRAY_SIZE(states); i++) {
+		if (states[i] == IB_QPS_INIT)
+			KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
+		else
+			KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, states[i]));
+		expect_drop(test, r, &wr, &r->b, "rx_dropped");
+	}
+}
+
 static void u5_nobody_at_the_address(struct kunit *test)
 {
 	struct rig *r = rig_ud_of_param(test);
@@ -634,6 +670,8 @@ static struct kunit_case emu_conform_ud_cases[] = {
 	KUNIT_CASE(u3_highest_bit_means_the_senders_own_q_key),
 	KUNIT_CASE_PARAM(u4_more_than_the_mtu_is_not_sent, mtu_gen_params),
 	KUNIT_CASE_PARAM(u5_no_receive_posted, few_net_gen_params),
+	KUNIT_CASE_PARAM(completion_has_nothing_of_the_sender_but_immediate_data, few_net_gen_params),
+	KUNIT_CASE_PARAM(u5_queue_pair_that_does_not_receive, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_nobody_at_the_address, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_receiver_is_not_ready, deaf_state_gen_params),
 	KUNIT_CASE_PARAM(receive_with_a_bad_key_fails_its_queue_pair, few_net_gen_params),

@@ -18,16 +18,14 @@
 
 /*
  * Returns the memory of a message that fastpath.h does not handle, if that is inline data or one
- * element in a region; the caller is inside that region's gate until it calls emu_close_source()
- * with @region. NULL: the message needs a cursor.
+ * element in a region; the caller is inside that region's gate until it calls
+ * emu_close_source(). NULL: the message needs a cursor.
  */
-static inline void *emu_open_source(struct emu_exec *ex, struct emu_swqe *wqe, int access,
-				    struct emu_region **region)
+static inline void *emu_open_source(struct emu_exec *ex, struct emu_swqe *wqe, int access)
 {
 	struct emu_qp *qp = ex->qp;
 	void *mem;
 
-	*region = NULL;
 	if (wqe->length > EMU_SHORT_BYTES)
 		return NULL;
 	if (wqe->send_flags & IB_SEND_INLINE)
@@ -35,14 +33,20 @@ static inline void *emu_open_source(struct emu_exec *ex, struct emu_swqe *wqe, i
 	mem = emu_target_open(&qp->source, qp->ibqp.pd, wqe->sge, wqe->num_sge, wqe->length,
 			      access);
 	if (mem)
-		*region = qp->source.region;
+		ex->source = qp->source.region;
 	return mem;
 }
 
-static inline void emu_close_source(struct emu_region *region)
+/*
+ * To be called, like emu_cursor_end(), before anything completes: the consumer may free or
+ * invalidate the region, or map an FMR anew, as soon as it sees the completion.
+ */
+static inline void emu_close_source(struct emu_exec *ex)
 {
-	if (region)
-		emu_target_leave(region);
+	if (!ex->source)
+		return;
+	emu_target_leave(ex->source);
+	ex->source = NULL;
 }
 
 static bool emu_is_reliable(const struct emu_exec *ex)
@@ -236,6 +240,8 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 			IB_ACCESS_LOCAL_WRITE);
 	emu_copy(ex, &to, from, wqe->length);
 	emu_cursor_end(&to);
+	emu_cursor_end(from);
+	emu_close_source(ex);
 	emu_rwqe_unclip(recv, num_sge, cut);
 	/*
 	 * Park the receive for the next try if the responder's memory is being moved; or for the
@@ -281,7 +287,19 @@ static noinline enum emu_outcome emu_exec_send_to_region(struct emu_exec *ex,
 		return emu_scatter_simple(ex, wqe, pos, recv, simple);
 	emu_copy_simple(to, simple, wqe->length);
 	emu_target_leave(sink->region);
+	emu_close_source(ex);
 	return emu_complete_both(ex, wqe, pos, recv);
+}
+
+/* The responder has no use for the message now, whose memory is left before it completes. */
+static noinline enum emu_outcome emu_send_not_taken(struct emu_exec *ex, struct emu_swqe *wqe,
+						    u32 pos, struct emu_cursor *from,
+						    enum emu_outcome outcome)
+{
+	if (from)
+		emu_cursor_end(from);
+	emu_close_source(ex);
+	return emu_retry_or_drop(ex, wqe, pos, outcome);
 }
 
 /* The message is in memory at @simple or, if that is NULL, where @from leads. */
@@ -295,7 +313,7 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 
 	outcome = emu_enter_peer(ex);
 	if (unlikely(outcome != EMU_DONE))
-		return emu_retry_or_drop(ex, wqe, pos, outcome);
+		return emu_send_not_taken(ex, wqe, pos, from, outcome);
 	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
 		outcome = emu_exec_send_inv(ex, wqe, pos);
 		if (outcome != EMU_DONE)
@@ -303,7 +321,7 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	}
 	outcome = emu_claim(ex->peer, room, recv);
 	if (unlikely(outcome != EMU_DONE))
-		return emu_retry_or_drop(ex, wqe, pos, outcome);
+		return emu_send_not_taken(ex, wqe, pos, from, outcome);
 	/* Not reached by unreliable messages: @room keeps them from taking a short receive. */
 	if (unlikely(wqe->length > recv->length))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR,
@@ -315,6 +333,7 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	if (!to)
 		return emu_exec_send_to_region(ex, wqe, pos, recv, simple);
 	memcpy(to, simple, wqe->length);
+	emu_close_source(ex);
 	return emu_complete_both(ex, wqe, pos, recv);
 }
 
@@ -333,17 +352,16 @@ static noinline enum emu_outcome emu_exec_send_gather(struct emu_exec *ex, struc
 
 enum emu_outcome emu_exec_send(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
-	struct emu_region *region = NULL;
 	enum emu_outcome outcome;
 	void *simple = NULL;
 
 	if (likely(wqe->length <= EMU_SHORT_BYTES))
 		simple = emu_simple_span(wqe->sge, wqe->num_sge) ?:
-			 emu_open_source(ex, wqe, 0, &region);
+			 emu_open_source(ex, wqe, 0);
 	if (unlikely(!simple))
 		return emu_exec_send_gather(ex, wqe, pos);
 	outcome = emu_exec_send_data(ex, wqe, pos, simple, NULL);
-	emu_close_source(region);
+	emu_close_source(ex);
 	return outcome;
 }
 
@@ -420,6 +438,8 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 	if (unlikely(imm && !emu_has_receive(ex->peer)))
 		return emu_retry_or_drop(ex, wqe, pos, EMU_RNR);
 	emu_copy(ex, remote, local, wqe->length);
+	emu_cursor_end(local);
+	emu_cursor_end(remote);
 	outcome = emu_check_copy(ex, wqe, pos, local, remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
@@ -435,22 +455,20 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 
 /*
  * Executes an RDMA WRITE or READ without cursors. Returns false, with nothing done, if it needs
- * them. Leaves the region of the local memory before the entry completes, because the consumer
- * may free or invalidate the region as soon as it sees the completion.
+ * them.
  */
 static noinline bool emu_exec_rdma_short(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
 	bool read = wqe->opcode == IB_WR_RDMA_READ, moved = false;
 	struct emu_simple msg = emu_simple_of(wqe);
-	struct emu_region *region;
 	void *local;
 
 	if (!emu_enter_same_peer(ex))
 		return false;
-	local = emu_open_source(ex, wqe, read ? IB_ACCESS_LOCAL_WRITE : 0, &region);
+	local = emu_open_source(ex, wqe, read ? IB_ACCESS_LOCAL_WRITE : 0);
 	if (local)
 		moved = emu_simple_move(ex->qp, ex->peer, &msg, local, read);
-	emu_close_source(region);
+	emu_close_source(ex);
 	if (!moved)
 		return false;
 	emu_simple_moved(ex->qp, &msg, pos, read);

@@ -137,7 +137,7 @@ static void emu_complete_datagram(struct emu_qp *to, const struct emu_datagram *
 	cqe->opcode = IB_WC_RECV;
 	cqe->vendor_err = why;
 	cqe->byte_len = sizeof(union rdma_network_hdr) + dg->wqe->length;
-	cqe->ex.imm_data = dg->wqe->ex.imm_data;
+	cqe->ex.imm_data = imm ? dg->wqe->ex.imm_data : 0;
 	cqe->src_qp = from->ibqp.qp_num;
 	cqe->slid = READ_ONCE(from->port->lid);
 	cqe->wc_flags = (dg->av->grh ? IB_WC_GRH : 0) | (imm ? IB_WC_WITH_IMM : 0) |
@@ -244,15 +244,19 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 	emu_complete_datagram(to, dg, recv, pkey_index, IB_WC_SUCCESS, EMU_SYN_NONE);
 }
 
-/* Under rcu_read_lock(). */
-static void emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
+/* Under rcu_read_lock(). Returns false if the queue pair does not receive at that port. */
+static bool emu_deliver_entered(struct emu_qp *to, struct emu_datagram *dg)
 {
+	bool here;
+
 	/* Only inside the gate are the type and the port of the queue pair known. */
 	if (!emu_gate_enter(&to->gate))
-		return;
-	if ((!dg->port || to->port == dg->port) && READ_ONCE(to->port->state) == IB_PORT_ACTIVE)
+		return false;
+	here = !dg->port || to->port == dg->port;
+	if (here && READ_ONCE(to->port->state) == IB_PORT_ACTIVE)
 		emu_deliver(to, dg);
 	emu_qp_leave(to);
+	return here;
 }
 
 /*
@@ -298,11 +302,8 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
 		to = rcu_dereference(dg->port->gsi);
 	else
 		to = xa_load(&dg->port->edev->qps, dg->wqe->ud.qpn);
-	if (!to || !emu_qp_is_datagram(to)) {
+	if (!to || !emu_qp_is_datagram(to) || !emu_deliver_entered(to, dg))
 		emu_port_count(dg->port, EMU_CNT_DROPPED, 1);
-		return;
-	}
-	emu_deliver_entered(to, dg);
 }
 
 /**

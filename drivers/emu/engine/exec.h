@@ -16,6 +16,7 @@
  * @qp: the queue pair, as requester
  * @peer: in memory, its responder, whose gate is entered; NULL if none is entered. Only
  *	used by connected queue pairs
+ * @source: the region of the message's memory, entered, if it takes no cursor to read it; or NULL
  * @may_sleep: the owner is a runner, which may sleep
  * @messages: messages sent to @peer and not counted yet
  * @bytes: bytes of these messages
@@ -32,6 +33,7 @@
 struct emu_exec {
 	struct emu_qp *qp;
 	struct emu_qp *peer;
+	struct emu_region *source;
 	bool may_sleep;
 	u8 rnr_timer;
 	u8 status;

@@ -456,6 +456,7 @@ bool emu_region_set_range(struct emu_region *region, u64 iova, u64 virt_addr, u6
 static bool emu_region_set(struct emu_region *region, const struct emu_reg *reg)
 {
 	struct emu_mr *mr = container_of(region, struct emu_mr, region);
+	u64 iova;
 
 	/* A region may be registered again with the list that it has. */
 	if (mr->mapped) {
@@ -464,7 +465,8 @@ static bool emu_region_set(struct emu_region *region, const struct emu_reg *reg)
 		mr->mapped = false;
 	}
 	region->page_shift = reg->page_shift;
-	if (!emu_region_set_range(region, reg->iova, reg->iova, reg->length))
+	iova = reg->access & IB_ZERO_BASED ? 0 : reg->iova;
+	if (!emu_region_set_range(region, iova, reg->iova, reg->length))
 		return false;
 	region->access = reg->access;
 	WRITE_ONCE(region->key, reg->key);
