@@ -654,8 +654,8 @@ static void client_free_id(struct ib_client *client)
  * it. That is not an error of this function.
  *
  * Context: Process, may sleep; also from add() and remove() of other clients.
- * Return: 0; -EINVAL without a name or in atomic context; -EEXIST if there is a
- *	   client of that name; -ENOMEM.
+ * Return: 0; -EINVAL without a name, in atomic context, or in an event handler; -EEXIST
+ *	   if there is a client of that name; -ENOMEM.
  */
 int ib_register_client(struct ib_client *client)
 {

@@ -521,7 +521,8 @@ static int enable_device(struct ib_device *dev)
  *	   -EINVAL if a required method is missing, if the name, the number of
  *	   ports or a port's table length is not valid, if the number of ports is
  *	   not what it was at an earlier ib_device_set_netdev() or registration,
- *	   or if called in atomic context;
+ *	   if it is or was registered, or if called in atomic context or by an event
+ *	   handler;
  *	   -ENFILE if there is a device of that name;
  *	   -ENOMEM; or the error of a method.
  */

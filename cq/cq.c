@@ -182,7 +182,7 @@ IB_EXPORT_INTERNAL(ib_cq_adopt);
  * When it returns 0, no handler of the CQ runs and none will.
  *
  * Context: Process context; not from a handler of the CQ.
- * Return: 0; -EBUSY while a QP or SRQ uses the CQ; -EINVAL for a CQ of ib_alloc_cq();
+ * Return: 0; -EBUSY while a QP uses the CQ; -EINVAL for a CQ of ib_alloc_cq();
  * -EOPNOTSUPP for one of the pool; or the driver's error. After an error the CQ works as
  * before.
  */

@@ -34,7 +34,7 @@ static void check_completions(struct ib_cq *cq, int asked, const struct ib_wc *w
 				  "returned more completions than asked for", site);
 		return;
 	}
-	/* No QP or SRQ uses the CQ, so none could have caused them. */
+	/* No QP uses the CQ, so none could have caused them. */
 	if (!atomic_read(&cq->usecnt))
 		return;
 	for (i = 0; i < got; i++)

@@ -48,7 +48,7 @@ MODULE_PARM_DESC(ca_max_handles,
 static unsigned int ca_max_readers = 64;
 module_param(ca_max_readers, uint, 0644);
 MODULE_PARM_DESC(ca_max_readers,
-		 "Max open handles per user through files opened without write permission; all users together may have eight times as many; no limit with CAP_SYS_RESOURCE (default: 64)");
+		 "Max open handles per HCA and user through files opened without write permission; all users together may have eight times as many; no limit with CAP_SYS_RESOURCE (default: 64)");
 
 /**
  * struct ca_mm - a process's memory, which owns handles

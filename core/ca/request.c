@@ -472,6 +472,7 @@ static ssize_t run_plain_query(struct ib_device *device,
  * Return: -EINPROGRESS if done() will be called, once, with the result. Else the
  * result: bytes written to ib_ca_request.out, or an error:
  * -ENODEV if the device is gone;
+ * -EOPNOTSUPP if OPEN has data for an HCA that takes none;
  * -EINVAL for an unknown operation, version or flag, a member set that the
  * operation does not use, no buffer for an answer, no such port, no done();
  * -ENOENT for a handle or object that does not exist;

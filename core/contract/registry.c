@@ -22,7 +22,7 @@
 static unsigned int wait_warn_ms = 10000;
 module_param(wait_warn_ms, uint, 0644);
 MODULE_PARM_DESC(wait_warn_ms,
-		 "Time in ms after which the log says what an unregister, a remove(), a drain, a flush or the destruction of an object waits for; 0: never (default: 10000)");
+		 "Time in ms after which the log says what the end of a device, client, event handler or other object, a drain or a flush waits for; 0: never (default: 10000)");
 
 DEFINE_MUTEX(ib_registry_lock);
 

@@ -441,8 +441,8 @@ EXPORT_SYMBOL(ib_find_exact_cached_pkey);
  * @pkey: result
  *
  * Context: Process, may sleep.
- * Return: 0; -EINVAL if there is no such port or index; -EOPNOTSUPP if the
- *	   driver has no P_Keys; or its error.
+ * Return: 0; -EINVAL if there is no such port or index, as for any port without P_Keys; or
+ *	   the error of the driver.
  */
 int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 {

@@ -277,7 +277,7 @@ static struct ib_qp *qp_make(struct ib_pd *pd, struct ib_qp_init_attr *init,
  *
  * Context: Process.
  * Return: the QP, in state RESET; -EINVAL for a missing CQ, objects of another
- * device, an unknown type, a bad port or sizes beyond the device's limits;
+ * device, an unknown type or kind of signalling, a bad port or sizes beyond the device's limits;
  * -EOPNOTSUPP for types or flags that are not supported, or for rdma_rw contexts while no
  * module is loaded that has them;
  * -ENOMEM; or an error of the driver.

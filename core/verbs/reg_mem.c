@@ -359,9 +359,9 @@ static struct ib_mr *reg_mem_listed(struct ib_pd *pd, struct ib_mem *mem, u64 vi
  * Return: the region; -EOPNOTSUPP if the device has no such regions, or lacks what is asked
  * for; -EINVAL for no bytes, a range that wraps around, an unknown path, a missing dma-buf,
  * or access flags that are unknown or illegal; or the error of the last path that applied,
- * see &ib_mem.error: for system memory, an error of ib_umem_get(); for peers, -EFAULT if no
- * driver has the memory, or has it any more, or an error of the driver that does; for a
- * dma-buf, one of ib_umem_dmabuf_get(); for peer-to-peer memory, -EREMOTEIO if the device
+ * see &ib_mem.error: for system memory, an error of ib_umem_get(); for peers, -ENOENT if none
+ * has the name that @mem asks for, -EFAULT if no driver has the memory, or has it any more, -EIO
+ * if it maps a copy of it, or an error of the driver that does; for a dma-buf, one of ib_umem_dmabuf_get(); for peer-to-peer memory, -EREMOTEIO if the device
  * has no safe way to it, -EINVAL if not all of it is such memory, and of one provider,
  * -EFAULT if none of it is and it had to be, or its provider goes, -EOPNOTSUPP if the
  * device cannot give it back; or an error of the device's driver, -EINVAL if it cannot

@@ -226,7 +226,7 @@ static int srq_check_attr(const struct ib_verb_call *call, struct ib_device *dev
  *
  * Context: Process.
  * Return: the queue; -EOPNOTSUPP if the device has no SRQs or none of this
- * type, -EINVAL for sizes that are 0 or beyond the device's limits, -ENOMEM, or
+ * type, -EINVAL for a max_wr of 0 or sizes beyond the device's limits, -ENOMEM, or
  * an error of the driver.
  */
 struct ib_srq *ib_create_srq_user(struct ib_pd *pd,

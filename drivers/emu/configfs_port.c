@@ -27,8 +27,9 @@
  * device is enabled again.
  *
  * Writes fail with -EINVAL for an impossible value, also if it is only impossible with
- * this link layer; with -EBUSY for a LID of another port; and with -ENODEV for a
- * network device that does not exist.
+ * this link layer; with -EBUSY for a LID or network device of another port and, under
+ * mainline's core, for another network device while the device is enabled; and with -ENODEV for
+ * a network device that does not exist.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
