@@ -210,7 +210,7 @@ inline set_parked()
 	sge = 0
 }
 
-/* Goes to the label `refused` if another one is there. */
+/* Goes to the label `refused` if another one has the place. */
 inline park()
 {
 	if
