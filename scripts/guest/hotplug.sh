@@ -398,10 +398,12 @@ case_netdevs() {
 
 CPU1=/sys/devices/system/cpu/cpu1/online
 
-# The HCA's thread for the CPU may run on both.
-runner_is_free() {
-	runner=$(grep -lsx kverbs_emu/1 /proc/[0-9]*/comm)
-	grep -q '^Cpus_allowed_list:[[:space:]]*0-' "${runner%comm}status"
+# The HCA's threads for the CPU may run on both.
+runners_are_free() {
+	for name in kverbs_emu/1 kverbs_user/1; do
+		runner=$(grep -lsx $name /proc/[0-9]*/comm)
+		grep -q '^Cpus_allowed_list:[[:space:]]*0-' "${runner%comm}status" || return 1
+	done
 }
 
 # Traffic moves while the CPU is offline, also on a device that was added meanwhile.
@@ -418,7 +420,7 @@ case_cpus() {
 	load_core && load kverbs_emu && insert_client || return
 	check "the CPU of a vector goes, $((CYCLES / 5)) times" cycles $((CYCLES / 5)) cpu_cycle
 	check "it goes and comes at any moment" at_once $((CYCLES / 2)) device_cycle cpu_toggle
-	check "the HCA's thread for the CPU may run anywhere" runner_is_free
+	check "the HCA's thread for the CPU may run anywhere" runners_are_free
 	check "cpus: there was traffic" traffic 1
 	check "cpus: no session has failed" zero failed errors
 	finish cpus
