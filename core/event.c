@@ -21,8 +21,10 @@
  * events of one kind may be merged, but one is delivered after the last of them was
  * dispatched.
  *
- * Something that queries report may change without an event; then the work item only calls
- * the port_notifiers. One flag is enough for any number of changes.
+ * Something that queries report may change without an event. Then the work item reads iWARP ports
+ * again, and calls the port_notifiers. One flag is enough for any number of changes. For want of
+ * memory it tries again until it succeeds: meanwhile the GID of such a port may keep a network
+ * device that is to go, and the kernel says that it waits for that.
  *
  * An NMI can neither allocate memory nor queue work: the code that it interrupted may hold
  * the locks for that. The event uses a reserve, and an irq_work queues the work item.
