@@ -473,13 +473,22 @@ static void q1_paths_that_no_packet_can_have_are_refused(struct kunit *test)
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 16, 0));
-	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 0, BIT(20)));
 	/* A connection has one other end. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &group, 0, 0));
 	r->b.lid = 0xc001;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ask_path(r, &r->b.gid, 0, 0));
 	r->b.lid = lid;
 	KUNIT_EXPECT_EQ(test, 0, ask_path(r, &r->b.gid, 15, BIT(20) - 1));
+}
+
+/* UCX has no flow label, and sets all bits to say so. */
+static void q1_flow_label_is_cut_off(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
+	KUNIT_EXPECT_EQ(test, 0, ask_path(r, &r->b.gid, 0, U32_MAX));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
 }
 
 /* As uverbs has it: to a path that a process sets, it adds the port. */
@@ -574,6 +583,7 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE(q5_destroy_while_attached_is_busy),
 	KUNIT_CASE(q1_paths_that_no_packet_can_have_are_refused),
 	KUNIT_CASE(q1_path_may_come_with_its_port),
+	KUNIT_CASE(q1_flow_label_is_cut_off),
 	KUNIT_CASE(q1_migrated_is_the_state_of_a_path),
 	KUNIT_CASE(q8_optional_access_flags_are_ignored),
 	KUNIT_CASE(p14_operations_that_it_lacks_are_refused),

@@ -18,9 +18,12 @@
  * @edev: device
  * @attr: the address, with the source GID looked up if it has a global route
  *
+ * Of a flow label, the 20 bits that a packet has are used, as by hardware: UCX sets all 32 to say
+ * that it has none.
+ *
  * Context: Any.
  * Return: 0, or -EINVAL if there is no such port, if the port's link layer
- * cannot have such an address, or if a field has more bits than a packet.
+ * cannot have such an address, or if the service level has more bits than a packet.
  */
 int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah_attr *attr)
 {
@@ -32,7 +35,7 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 		return -EINVAL;
 	if (edev->ethernet ? !has_grh : !rdma_ah_get_dlid(attr))
 		return -EINVAL;
-	if (has_grh && (!grh->sgid_attr || (grh->flow_label & ~IB_GRH_FLOWLABEL_MASK)))
+	if (has_grh && !grh->sgid_attr)
 		return -EINVAL;
 	if (rdma_ah_get_sl(attr) > EMU_MAX_SL)
 		return -EINVAL;
@@ -46,7 +49,7 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 	if (has_grh) {
 		av->gid_type = grh->sgid_attr->gid_type;
 		av->hop_limit = grh->hop_limit;
-		av->flow = grh->traffic_class << 20 | grh->flow_label;
+		av->flow = grh->traffic_class << 20 | (grh->flow_label & IB_GRH_FLOWLABEL_MASK);
 		av->sgid = grh->sgid_attr->gid;
 		av->dgid = grh->dgid;
 	}
