@@ -29,6 +29,7 @@
  *	mem[ARMED]		emu_qp.timer is queued
  *	listed, list_owns	EMU_RUN_LISTED, EMU_RUN_OWNER: set and cleared by fully ordered
  *				atomic operations
+ *	in_list			after llist_add(), until the runner takes the list
  *	mem[POSTED(i)]		poster i has published its entry, see wq.pml
  *	failed			emu_qp.state is IB_QPS_ERR: set by atomic operations
  *
@@ -75,7 +76,8 @@
 #include "memory.pml"
 
 bool failed;
-bool listed;		/* on the list of a runner, which may not be the owner */
+bool listed;		/* on the list of a runner, which may not be the owner; or about to be */
+bool in_list;		/* the runner finds it */
 bool list_owns;
 bool awake = true;	/* the freezer */
 
@@ -95,9 +97,15 @@ inline hand_over(flag)
 {
 	atomic {
 		drained -> assert(!list_owns); assert(!frozen);
+		flag = !listed;
 		listed = true;
 		list_owns = true
 	}
+	if
+	:: flag -> assert(!in_list); in_list = true
+	:: !flag
+	fi;
+	flag = false;
 #ifndef BUG_HAND_OVER_NO_LOOK
 	load_own(FREEZING, flag);
 	if
@@ -187,7 +195,11 @@ again:
 		park(moved, flag);
 		if
 		:: moved -> goto serviced
-		:: !moved -> executing = true; goto again
+		:: !moved ->
+#ifndef BUG_PARK_NO_RERUN
+			atomic { drained -> mem[DB] = RERUN };
+#endif
+			goto serviced
 		fi
 	:: !flag && anything_to_do && may_hand_over ->
 		/* The budget is spent. */
@@ -368,8 +380,10 @@ proctype runner(byte me)
 
 end:
 	do
-	:: atomic {
-			listed ->
+	:: in_list ->
+		in_list = false;
+		atomic {
+			drained ->
 #ifdef BUG_RUNNER_OWNS_ALL
 			moved = true;
 #else

@@ -77,12 +77,14 @@ struct pause {
 	struct completion entered;
 	struct completion leave;
 	bool timed_out;
+	char thread[TASK_COMM_LEN];	/* who came to the place */
 };
 
 static void pause_copy(void *arg)
 {
 	struct pause *pause = arg;
 
+	strscpy(pause->thread, current->comm, sizeof(pause->thread));
 	complete(&pause->entered);
 	pause->timed_out = !wait_for_completion_timeout(&pause->leave, KVT_TIMEOUT);
 }
@@ -197,6 +199,7 @@ static void processes_hold_up_no_message_of_the_kernel(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, process_send(rings.sq, 1, NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, process_doorbell(r->b.qp));
 	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_STREQ(test, "kverbs_user/0", pause->thread);
 	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
 	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
 	pause_over(test, pause);

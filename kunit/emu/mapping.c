@@ -411,7 +411,6 @@ static void user_memory_takes_windows(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 }
 
-/* Offsets name the memory of a window's region, and of requests, too. */
 /* The first page of the list need not begin with the region. */
 static void m12_addresses_of_a_registered_region_can_be_offsets(struct kunit *test)
 {
@@ -431,6 +430,7 @@ static void m12_addresses_of_a_registered_region_can_be_offsets(struct kunit *te
 	expect_write(test, r, PAGE_SIZE - 7, 8, mr->rkey, IB_WC_REM_ACCESS_ERR);
 }
 
+/* Offsets name the memory of a window's region, and of requests, too. */
 static void m12_offsets_are_for_windows_and_requests(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");

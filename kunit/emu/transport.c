@@ -240,9 +240,8 @@ static int wire_init(struct kunit *test)
 	mutex_init(&qp->lock);
 	KUNIT_ASSERT_EQ(test, 0, emu_qp_init_doorbell(qp));
 	emu_qp_reset_retries(qp);
-	KUNIT_ASSERT_EQ(test, 0, emu_ring_init(&qp->sq, DEPTH, sizeof(struct emu_swqe)));
 	kvt_defer(test, wire_qp_end, qp);
-	return 0;
+	return emu_ring_init(&qp->sq, DEPTH, sizeof(struct emu_swqe));
 }
 
 static void wire_exit(struct kunit *test)

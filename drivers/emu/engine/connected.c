@@ -38,8 +38,9 @@ static inline void *emu_open_source(struct emu_exec *ex, struct emu_swqe *wqe, i
 }
 
 /*
- * To be called, like emu_cursor_end(), before anything completes: the consumer may free or
- * invalidate the region, or map an FMR anew, as soon as it sees the completion.
+ * To be called, like emu_cursor_end(), before a message that has been delivered or dropped
+ * completes: the consumer may free or invalidate the region, or map an FMR anew, as soon as it
+ * sees the completion. What completes in error may do so earlier.
  */
 static inline void emu_close_source(struct emu_exec *ex)
 {
@@ -432,14 +433,17 @@ static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe
 				       struct emu_cursor *local, struct emu_cursor *remote)
 {
 	bool imm = wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM;
-	enum emu_outcome outcome;
+	enum emu_outcome outcome = EMU_DONE;
 	struct emu_rwqe *recv = ex->qp->taken;
 
-	if (unlikely(imm && !emu_has_receive(ex->peer)))
-		return emu_retry_or_drop(ex, wqe, pos, EMU_RNR);
-	emu_copy(ex, remote, local, wqe->length);
+	if (likely(!imm || emu_has_receive(ex->peer)))
+		emu_copy(ex, remote, local, wqe->length);
+	else
+		outcome = EMU_RNR;
 	emu_cursor_end(local);
 	emu_cursor_end(remote);
+	if (unlikely(outcome != EMU_DONE))
+		return emu_retry_or_drop(ex, wqe, pos, outcome);
 	outcome = emu_check_copy(ex, wqe, pos, local, remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
@@ -495,6 +499,7 @@ enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 			emu_cursor_end(&remote);
 		}
 	} else {
+		emu_cursor_end(&local);
 		outcome = emu_retry_or_drop(ex, wqe, pos, outcome);
 	}
 	emu_cursor_end(&local);
@@ -536,10 +541,10 @@ static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struc
 	}
 	emu_copy(ex, &local, &remote, wqe->length);
 	emu_cursor_end(&remote);
+	emu_cursor_end(&local);
 	outcome = emu_check_copy(ex, wqe, pos, &local, &remote);
 	if (likely(outcome == EMU_DONE))
 		emu_count_messages(ex->peer->port, ex->qp->port, 1, wqe->length);
-	emu_cursor_end(&local);
 	return outcome;
 }
 

@@ -109,8 +109,11 @@ void emu_qp_hand_over(struct emu_qp *qp)
 	struct emu_runner *runner = emu_runner_for(qp);
 	struct emu_run *run = qp->run;
 
-	/* The next owner may destroy the queue pair. */
-	rcu_read_lock();
+	/*
+	 * The next owner may destroy the queue pair. And one that takes it back and hands it over
+	 * again finds it listed, and relies on us to list it soon.
+	 */
+	preempt_disable();
 	/*
 	 * Full barrier, pairs with that in emu_qp_freeze(): either the freezer sees who the
 	 * owner is, or we see the freezer.
@@ -120,7 +123,7 @@ void emu_qp_hand_over(struct emu_qp *qp)
 		wake_up_process(runner->task);
 	if (unlikely(READ_ONCE(qp->freezing)))
 		emu_qp_wake_freezer(qp);
-	rcu_read_unlock();
+	preempt_enable();
 }
 
 /* Takes a queue pair back from a runner's list. Returns false if the list is not its owner. */
@@ -141,8 +144,8 @@ static bool emu_run_cancel(struct emu_run *run)
 void emu_qp_hand_over_long(struct emu_qp *qp)
 {
 	/*
-	 * Only the owner queues the item. If that fails, a freezer is in cancel_work() at this
-	 * moment; it did not find the item queued, so it does not hand the queue pair over.
+	 * Only the owner queues the item. If that fails, somebody is in cancel_work() at this
+	 * moment who has not found the item queued, and so does not become the owner.
 	 */
 	if (!queue_work(qp->user_sq ? emu_user_long_wq : emu_long_wq, &qp->work)) {
 		emu_qp_hand_over(qp);
@@ -228,7 +231,7 @@ static bool emu_timer_cancel(struct emu_qp *qp)
  *
  * Context: Any but NMI.
  * Return: EMU_MOVED; or EMU_IDLE if a freezer or an error came at that moment, and
- * the caller is the owner still.
+ * the caller is the owner, who will have to look again.
  */
 enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 {
@@ -242,9 +245,16 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 	 * the timer, the one who finds it armed is the owner.
 	 */
 	smp_mb();
-	if ((READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) &&
-	    emu_timer_cancel(qp))
-		service = EMU_IDLE;
+	if (READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) {
+		/*
+		 * By now others may have been the owner, found the same to wait for, and parked:
+		 * so this may be their wait, with nothing else that goes on with it.
+		 */
+		if (emu_timer_cancel(qp)) {
+			atomic_xchg(&qp->doorbell, EMU_DB_RERUN);
+			service = EMU_IDLE;
+		}
+	}
 	rcu_read_unlock();
 	return service;
 }
