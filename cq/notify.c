@@ -225,15 +225,17 @@ void ib_notify_settle(struct ib_notify *notify, enum ib_event_type event)
 		 */
 		if (!(state & IB_NOTIFY_RUNNING))
 			irq_work_queue(&notify->work);
-		irq_work_sync(&notify->work);
 		/*
-		 * The thread that this waits for may be on this CPU, and have a lower
-		 * priority.
+		 * Where irq_work_sync() sleeps, only one thread at a time may: a process can have
+		 * several that modify a QP. And the thread that runs the irq_work with PREEMPT_RT
+		 * may be on this CPU, and have a lower priority.
 		 */
-		if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		if (IS_ENABLED(CONFIG_PREEMPT_RT) || IS_ENABLED(CONFIG_UML)) {
 			schedule_timeout_uninterruptible(1);
-		else
+		} else {
+			irq_work_sync(&notify->work);
 			cpu_relax();
+		}
 	}
 }
 

@@ -219,12 +219,17 @@ static void emu_notify_settle(struct emu_notify *notify, int due)
 {
 	/* acquire: all that the handlers did is done */
 	while (atomic_read_acquire(&notify->state) & (due | EMU_NOTIFY_RUNNING)) {
-		irq_work_sync(&notify->work);
-		/* The thread that runs it may be on this CPU, and have a lower priority. */
-		if (IS_ENABLED(CONFIG_PREEMPT_RT))
+		/*
+		 * Where irq_work_sync() sleeps, only one thread at a time may: those who destroy
+		 * QPs of one CQ are several. And the thread that runs the irq_work with
+		 * PREEMPT_RT may be on this CPU, and have a lower priority.
+		 */
+		if (IS_ENABLED(CONFIG_PREEMPT_RT) || IS_ENABLED(CONFIG_UML)) {
 			schedule_timeout_uninterruptible(1);
-		else
+		} else {
+			irq_work_sync(&notify->work);
 			cond_resched();
+		}
 	}
 }
 
