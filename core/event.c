@@ -55,7 +55,7 @@
 #include "device.h"
 #include "port/port.h"
 
-/* When refreshing a port fails with -ENOMEM, it is tried again for two seconds in all. */
+/* When refreshing a port fails with -ENOMEM: deferred events are delivered after two seconds. */
 #define RETRY_DELAY	(HZ / 4)
 #define RETRIES		8
 

@@ -332,11 +332,19 @@ static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 }
 
 /*
- * The responder cannot invalidate the key: its receive fails, and it does not answer any more. If
- * it is the requester, too, its own error flushes the request.
+ * The responder cannot invalidate the key. If that names nothing in its PD, both ends fail as by
+ * an access. Else its receive fails, and it does not answer any more; if it is the requester,
+ * too, its own error flushes the request.
  */
-static bool fail_invalidation(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
+static bool fail_invalidation(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
+			      const struct x_wr *wr)
 {
+	const struct x_mr *mr = &w->mr[wr->inv];
+
+	if (!xm_there(w, X_MR, wr->inv) || mr->pd != peer->pd || (mr->key ^ wr->inv_key) >> 8) {
+		end_wr(peer, xm_receives(w, peer), IB_WC_REM_ACCESS_ERR);
+		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+	}
 	end_wr(peer, xm_receives(w, peer), IB_WC_MW_BIND_ERR);
 	peer->state = IB_QPS_ERR;
 	tell(peer, X_ACCESS_ERR);
@@ -459,7 +467,7 @@ static bool exec_send(struct x_world *w, struct x_qp *qp, struct x_wr *wr)
 	if (!recv)
 		return find_no_receive(w, qp);
 	if (wr->inv >= 0 && !invalidate(w, peer, wr->inv, wr->inv_key))
-		return fail_invalidation(w, qp, peer);
+		return fail_invalidation(w, qp, peer, wr);
 	if (recv->bytes < wr->bytes)
 		return fail_receive(w, qp, peer);
 	receive(w, peer, qp, wr, 0);
