@@ -48,7 +48,7 @@ static struct emu_config *to_config(struct config_item *item)
 	return container_of(to_config_group(item), struct emu_config, group);
 }
 
-/* The number of directories of ports. */
+/* Returns the number of ports that have directories. */
 static u32 emu_config_nr_dirs(const struct emu_config *config)
 {
 	u32 n = 0;
@@ -76,8 +76,8 @@ static ssize_t emu_config_ports_show(struct config_item *item, char *page)
 	return sysfs_emit(page, "%u\n", READ_ONCE(to_config(item)->nr_ports));
 }
 
-/* The settings of ports that no longer exist are forgotten. */
-static int emu_config_set_ports(struct emu_config *config, u32 nr_ports)
+/* Sets the number of ports, and resets the settings of those that no longer exist. */
+static int emu_config_set_nr_ports(struct emu_config *config, u32 nr_ports)
 {
 	u32 i;
 
@@ -102,15 +102,15 @@ static ssize_t emu_config_ports_store(struct config_item *item, const char *page
 	if (!ports || ports > EMU_MAX_PORTS)
 		return -EINVAL;
 	mutex_lock(&config->lock);
-	err = emu_config_set_ports(config, ports);
+	err = emu_config_set_nr_ports(config, ports);
 	mutex_unlock(&config->lock);
 	return err ?: len;
 }
 CONFIGFS_ATTR(emu_config_, ports);
 
 /*
- * Updates the names of network devices that were renamed since they were bound, even of
- * those that are gone by now.
+ * Updates the names of network devices that were renamed after they were bound. One that has
+ * gone keeps the last name that it had.
  */
 static void emu_config_refresh_netdevs(struct emu_config *config)
 {
@@ -139,8 +139,8 @@ static ssize_t emu_config_netdev_show(struct config_item *item, char *page)
 	return len;
 }
 
-/* Splits @list, and returns the number of names, or -EINVAL. */
-static int emu_config_parse_netdev(char *list, const char *names[EMU_MAX_PORTS])
+/* Splits @list at its commas. Returns the number of names, or -EINVAL. */
+static int emu_config_split_netdevs(char *list, const char *names[EMU_MAX_PORTS])
 {
 	char *name;
 	int n = 0;
@@ -159,12 +159,12 @@ static int emu_config_parse_netdev(char *list, const char *names[EMU_MAX_PORTS])
 static int emu_config_set_netdev(struct emu_config *config, char *list)
 {
 	const char *names[EMU_MAX_PORTS];
-	int n = emu_config_parse_netdev(list, names);
+	int n = emu_config_split_netdevs(list, names);
 	int i, err;
 
 	if (n < 0)
 		return n;
-	err = emu_config_set_ports(config, n ?: config->nr_ports);
+	err = emu_config_set_nr_ports(config, n ?: config->nr_ports);
 	if (err)
 		return err;
 	for (i = 0; i < EMU_MAX_PORTS; i++)
@@ -172,7 +172,7 @@ static int emu_config_set_netdev(struct emu_config *config, char *list)
 	return 0;
 }
 
-/* Passes what was written to @set, under the lock, without the blanks around it. */
+/* Calls @set with the text that was written, stripped of white space, under the lock. */
 static ssize_t emu_config_store_text(struct config_item *item, const char *page, size_t len,
 				     int (*set)(struct emu_config *config, char *text))
 {
@@ -250,12 +250,13 @@ static ssize_t emu_config_enable_show(struct config_item *item, char *page)
 }
 
 /*
- * configfs does not ask before it removes a directory, but it does not remove a directory
- * that something depends on. Two things depend on the directory of a port that was added
- * by mkdir: the next port; and, if it is the last one, the device while it is enabled.
- * Returns 0, or -EBUSY if the directory is just being made or removed.
+ * Keeps the directory of port @num from being removed. A subsystem cannot refuse an rmdir, but
+ * configfs itself refuses it for a directory that something depends on. Two things depend on
+ * the directory of a port that was added by mkdir: the next port; and, if it is the last one,
+ * the device while it is enabled. Returns 0, or -EBUSY if the directory is just being made or
+ * removed.
  */
-static int emu_config_depend(struct emu_config *config, u32 num)
+static int emu_config_depend_port(struct emu_config *config, u32 num)
 {
 	struct emu_config_port *dir = config->dirs[num - 1];
 
@@ -265,14 +266,14 @@ static int emu_config_depend(struct emu_config *config, u32 num)
 	return configfs_depend_item_unlocked(&emu_config_subsys, &dir->group.cg_item) ? -EBUSY : 0;
 }
 
-static void emu_config_undepend(struct emu_config *config, u32 num)
+static void emu_config_undepend_port(struct emu_config *config, u32 num)
 {
 	lockdep_assert_held(&config->lock);
 	if (num > 1)
 		configfs_undepend_item(&config->dirs[num - 1]->group.cg_item);
 }
 
-static int emu_config_enable(struct emu_config *config)
+static int emu_config_create_device(struct emu_config *config)
 {
 	struct emu_device_spec spec = {
 		.name = config->name,
@@ -297,64 +298,64 @@ static int emu_config_enable(struct emu_config *config)
 	return 0;
 }
 
-static void emu_config_disable(struct emu_config *config)
+static void emu_config_destroy_device(struct emu_config *config)
 {
-	/* When it is enabled again, it looks for its network devices by name. */
+	/* Remember their current names: by these they are found when it is enabled again. */
 	emu_config_refresh_netdevs(config);
 	emu_device_destroy(config->edev);
 	WRITE_ONCE(config->edev, NULL);
 	emu_pci_parent_leave(config);
 }
 
-/*
- * Is it a device of the module parameters? The directories of its ports cannot be
- * removed.
- */
+/* Whether the module parameters asked for the device; then its ports cannot be removed. */
 static bool emu_config_is_param(const struct emu_config *config)
 {
 	return !list_empty(&config->entry);
 }
 
-/* The device that is to be enabled will depend on the directory of its last port. */
-static int emu_config_depend_last(struct emu_config *config)
+/* Makes the device, which is about to be enabled, depend on the directory of its last port. */
+static int emu_config_depend_last_port(struct emu_config *config)
 {
 	u32 last = emu_config_is_param(config) ? 1 : emu_config_nr_dirs(config);
 	int err;
 
-	err = emu_config_depend(config, last);
+	err = emu_config_depend_port(config, last);
 	if (!err)
 		config->depended = last;
 	return err;
 }
 
-static void emu_config_undepend_last(struct emu_config *config)
+static void emu_config_undepend_last_port(struct emu_config *config)
 {
-	emu_config_undepend(config, config->depended);
+	emu_config_undepend_port(config, config->depended);
 	config->depended = 0;
 }
 
-static void emu_config_set_disabled(struct emu_config *config)
+static void emu_config_disable(struct emu_config *config)
 {
 	if (!config->edev)
 		return;
-	emu_config_disable(config);
-	emu_config_undepend_last(config);
+	emu_config_destroy_device(config);
+	emu_config_undepend_last_port(config);
 }
 
-/* @su_mutex: configfs attaches and detaches directories of ports under it. */
-static int emu_config_set_enabled(struct emu_config *config)
+/*
+ * Takes @su_mutex while it looks for the last port, because configfs adds and removes the
+ * directories of ports under it.
+ */
+static int emu_config_enable(struct emu_config *config)
 {
 	int err = 0;
 
 	mutex_lock(&emu_config_subsys.su_mutex);
 	mutex_lock(&config->lock);
 	if (!config->edev)
-		err = emu_config_depend_last(config);
+		err = emu_config_depend_last_port(config);
 	mutex_unlock(&emu_config_subsys.su_mutex);
 	if (!err && !config->edev) {
-		err = emu_config_enable(config);
+		err = emu_config_create_device(config);
 		if (err)
-			emu_config_undepend_last(config);
+			emu_config_undepend_last_port(config);
 	}
 	mutex_unlock(&config->lock);
 	return err;
@@ -363,7 +364,7 @@ static int emu_config_set_enabled(struct emu_config *config)
 /**
  * emu_config_evict() - disable a device whose parent is being removed
  * @config: its directory
- * @parent: the parent; a device that is somewhere else by now is left alone
+ * @parent: the parent; a device that has another parent by now is left alone
  *
  * Context: Process.
  */
@@ -372,7 +373,7 @@ void emu_config_evict(struct emu_config *config, const struct device *parent)
 	mutex_lock(&config->lock);
 	if (config->edev && config->edev->pdev->dev.parent == parent) {
 		pr_info("removing %s: its PCI parent %s is going away\n", config->name, dev_name(parent));
-		emu_config_set_disabled(config);
+		emu_config_disable(config);
 	}
 	mutex_unlock(&config->lock);
 }
@@ -387,10 +388,10 @@ static ssize_t emu_config_enable_store(struct config_item *item, const char *pag
 	if (err)
 		return err;
 	if (enable) {
-		err = emu_config_set_enabled(config);
+		err = emu_config_enable(config);
 	} else {
 		mutex_lock(&config->lock);
-		emu_config_set_disabled(config);
+		emu_config_disable(config);
 		mutex_unlock(&config->lock);
 	}
 	return err ?: len;
@@ -418,7 +419,10 @@ static struct configfs_item_operations emu_config_item_ops = {
 	.release = emu_config_release,
 };
 
-/* Only the next port may be made, and only while there is room for it. */
+/*
+ * Checks that @name is that of the next port, and that it may be added now. If so, returns 0,
+ * and the port before it can no longer be removed.
+ */
 static int emu_config_check_new_port(struct emu_config *config, const char *name)
 {
 	u32 num = emu_config_nr_dirs(config) + 1;
@@ -431,7 +435,7 @@ static int emu_config_check_new_port(struct emu_config *config, const char *name
 		return -EINVAL;
 	if (config->edev)
 		return -EBUSY;
-	return emu_config_depend(config, num - 1);
+	return emu_config_depend_port(config, num - 1);
 }
 
 static struct config_group *emu_config_make_port(struct config_group *group, const char *name)
@@ -446,7 +450,7 @@ static struct config_group *emu_config_make_port(struct config_group *group, con
 		goto unlock;
 	dir = emu_config_port_new(config, emu_config_nr_dirs(config) + 1);
 	if (!dir) {
-		emu_config_undepend(config, emu_config_nr_dirs(config));
+		emu_config_undepend_port(config, emu_config_nr_dirs(config));
 		err = -ENOMEM;
 		goto unlock;
 	}
@@ -466,8 +470,8 @@ static void emu_config_drop_port(struct config_group *group, struct config_item 
 	mutex_lock(&config->lock);
 	num = emu_config_nr_dirs(config);
 	config->dirs[num - 1] = NULL;
-	emu_config_set_ports(config, num - 1);
-	emu_config_undepend(config, num - 1);
+	emu_config_set_nr_ports(config, num - 1);
+	emu_config_undepend_port(config, num - 1);
 	mutex_unlock(&config->lock);
 	config_item_put(item);
 }
@@ -491,7 +495,7 @@ static const struct config_item_type emu_config_param_type = {
 	.ct_owner = THIS_MODULE,
 };
 
-/* Makes a configuration with one port. The caller sets up its group. */
+/* Allocates a configuration with one port. The caller initialises its group. */
 static struct emu_config *emu_config_new(const char *name)
 {
 	struct emu_config *config = kzalloc(sizeof(*config), GFP_KERNEL);
@@ -528,7 +532,7 @@ static int emu_config_add_default_ports(struct emu_config *config, u32 nr)
 	return 0;
 }
 
-static struct config_group *emu_config_make(struct config_group *group, const char *name)
+static struct config_group *emu_config_make_device(struct config_group *group, const char *name)
 {
 	struct emu_config *config;
 
@@ -546,21 +550,21 @@ static struct config_group *emu_config_make(struct config_group *group, const ch
 	return &config->group;
 }
 
-static void emu_config_drop(struct config_group *group, struct config_item *item)
+static void emu_config_drop_device(struct config_group *group, struct config_item *item)
 {
 	struct emu_config *config = to_config(item);
 
 	mutex_lock(&config->lock);
 	if (config->edev)
-		emu_config_disable(config);
+		emu_config_destroy_device(config);
 	mutex_unlock(&config->lock);
 	configfs_remove_default_groups(&config->group);
 	config_item_put(item);
 }
 
 static struct configfs_group_operations emu_config_group_ops = {
-	.make_group = emu_config_make,
-	.drop_item = emu_config_drop,
+	.make_group = emu_config_make_device,
+	.drop_item = emu_config_drop_device,
 };
 
 static const struct config_item_type emu_config_root_type = {
@@ -583,14 +587,14 @@ static void emu_config_put_param(struct emu_config *config)
 {
 	mutex_lock(&config->lock);
 	if (config->edev)
-		emu_config_disable(config);
+		emu_config_destroy_device(config);
 	mutex_unlock(&config->lock);
 	configfs_remove_default_groups(&config->group);
 	config_group_put(&config->group);
 }
 
-/* Takes over the name of the device, because the name so far may have been a pattern. */
-static int emu_config_rename(struct emu_config *config)
+/* Renames the directory after the device, because the name so far may have been a pattern. */
+static int emu_config_adopt_name(struct emu_config *config)
 {
 	char *name = kstrdup(config->edev->ibdev.name, GFP_KERNEL);
 
@@ -606,9 +610,9 @@ static int emu_config_start_param(struct emu_config *config)
 	int err;
 
 	mutex_lock(&config->lock);
-	err = emu_config_enable(config);
+	err = emu_config_create_device(config);
 	if (!err)
-		err = emu_config_rename(config);
+		err = emu_config_adopt_name(config);
 	if (!err)
 		err = emu_config_add_default_ports(config, config->nr_ports);
 	mutex_unlock(&config->lock);
@@ -621,7 +625,7 @@ static int emu_config_start_param(struct emu_config *config)
  * @pci: address of the PCI function that becomes its parent, or empty
  *
  * Context: Process context, before emu_configfs_init().
- * Return: 0; -EINVAL if @pci is not such an address; -ENODEV if there is no such
+ * Return: 0; -EINVAL if @pci is not a PCI address; -ENODEV if there is no such
  * function; -ENOMEM; or what emu_device_create() returned.
  */
 int emu_configfs_add(const struct emu_device_spec *spec, const char *pci)
@@ -659,15 +663,15 @@ int emu_configfs_init(void)
 }
 
 /*
- * Takes the directories away. After that, nobody writes to those of the devices of module
- * parameters any more.
+ * Removes the directories. After that, nobody is in a method of an attribute any more, so
+ * emu_configfs_drop() can free the devices of the module parameters.
  */
 void emu_configfs_exit(void)
 {
 	configfs_unregister_subsystem(&emu_config_subsys);
 }
 
-/* Destroys what emu_configfs_add() created, the last one first. */
+/* Destroys the devices that emu_configfs_add() created, in reverse order. */
 void emu_configfs_drop(void)
 {
 	struct emu_config *config, *next;

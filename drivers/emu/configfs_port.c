@@ -23,13 +23,13 @@
  *
  * While the device is enabled, reading shows the current values, and writing changes
  * them and raises the event of the change, if it has one. Otherwise the files hold the
- * settings that the port starts with. What was written is remembered for when the
- * device is enabled again.
+ * settings that the port starts with. Either way, the value written last is used when the
+ * device is enabled the next time.
  *
- * Writes fail with -EINVAL for an impossible value, also if it is only impossible with
- * this link layer; with -EBUSY for a LID or network device of another port and, under
- * mainline's core, for another network device while the device is enabled; and with -ENODEV for
- * a network device that does not exist.
+ * Writes fail with -EINVAL for a value that no port, or no port of this link layer, can have;
+ * with -EBUSY for a LID or network device of another port and, under mainline's core, for
+ * another network device while the device is enabled; and with -ENODEV for a network device
+ * that does not exist.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -96,20 +96,20 @@ static struct emu_config_port *to_config_port(struct config_item *item)
 }
 
 /* Takes the lock. Returns the settings that the port starts with. */
-static struct emu_port_config *emu_config_port_begin(struct emu_config_port *dir)
+static struct emu_port_config *emu_config_port_lock(struct emu_config_port *dir)
 {
 	mutex_lock(&dir->config->lock);
 	return &dir->config->ports[dir->num - 1];
 }
 
-/* The port of the enabled device, or NULL if the device is not enabled. */
+/* Returns the port, or NULL if the device is not enabled. */
 static struct emu_port *emu_config_port_live(const struct emu_config_port *dir)
 {
 	lockdep_assert_held(&dir->config->lock);
 	return dir->config->edev ? &dir->config->edev->ports[dir->num - 1] : NULL;
 }
 
-static ssize_t emu_config_port_end(struct emu_config_port *dir, ssize_t ret)
+static ssize_t emu_config_port_unlock(struct emu_config_port *dir, ssize_t ret)
 {
 	mutex_unlock(&dir->config->lock);
 	return ret;
@@ -133,7 +133,7 @@ static int emu_config_parse_lid(const char *page)
 	return err ?: lid > EMU_MAX_LID ? -EINVAL : lid;
 }
 
-/* One of the names, or without these a LID. What was written may end in a newline. */
+/* Parses one of @names or, if that is NULL, a LID. The text may end in a newline. */
 static int emu_config_parse_value(const char *page, const struct emu_config_name *names)
 {
 	if (!names)
@@ -143,27 +143,27 @@ static int emu_config_parse_value(const char *page, const struct emu_config_name
 	return names->name ? names->value : -EINVAL;
 }
 
-static void emu_config_query(struct emu_port *port, struct ib_port_attr *attr)
+static void emu_config_query_port(struct emu_port *port, struct ib_port_attr *attr)
 {
 	memset(attr, 0, sizeof(*attr));
 	emu_query_port(&port->edev->ibdev, port->num, attr);
 }
 
 /*
- * The file @_name: a value that emu_port_set_...() sets and ib_query_port() reports as @_attr,
- * one of @_names, or a LID if that is NULL.
+ * Defines the file @_name: a value that emu_port_set_...() sets, and emu_query_port() reports as
+ * @_attr. It is written as one of @_names or, if that is NULL, as a LID.
  */
 #define EMU_CONFIG_VALUE(_name, _attr, _names)						\
 static ssize_t emu_config_port_##_name##_show(struct config_item *item, char *page)	\
 {											\
 	struct emu_config_port *dir = to_config_port(item);				\
-	struct emu_port_config *config = emu_config_port_begin(dir);			\
+	struct emu_port_config *config = emu_config_port_lock(dir);			\
 	struct emu_port *port = emu_config_port_live(dir);				\
 	struct ib_port_attr attr;							\
 											\
 	if (port)									\
-		emu_config_query(port, &attr);						\
-	return emu_config_port_end(dir, emu_config_show_value(page, _names,		\
+		emu_config_query_port(port, &attr);					\
+	return emu_config_port_unlock(dir, emu_config_show_value(page, _names,		\
 				   port ? attr._attr : config->_name));			\
 }											\
 											\
@@ -178,13 +178,13 @@ static ssize_t emu_config_port_##_name##_store(struct config_item *item,		\
 											\
 	if (value < 0)									\
 		return value;								\
-	config = emu_config_port_begin(dir);						\
+	config = emu_config_port_lock(dir);						\
 	port = emu_config_port_live(dir);						\
 	if (port)									\
 		err = emu_port_set_##_name(port, value);				\
 	if (!err)									\
 		config->_name = value;							\
-	return emu_config_port_end(dir, err ?: len);					\
+	return emu_config_port_unlock(dir, err ?: len);					\
 }											\
 CONFIGFS_ATTR(emu_config_port_, _name)
 
@@ -198,9 +198,9 @@ EMU_CONFIG_VALUE(speed, active_speed, emu_speed_names);
 static ssize_t emu_config_port_sm_show(struct config_item *item, char *page)
 {
 	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port_config *config = emu_config_port_lock(dir);
 
-	return emu_config_port_end(dir, sysfs_emit(page, "%d\n", config->sm));
+	return emu_config_port_unlock(dir, sysfs_emit(page, "%d\n", config->sm));
 }
 
 static ssize_t emu_config_port_sm_store(struct config_item *item, const char *page, size_t len)
@@ -214,18 +214,18 @@ static ssize_t emu_config_port_sm_store(struct config_item *item, const char *pa
 	err = kstrtobool(page, &on);
 	if (err)
 		return err;
-	config = emu_config_port_begin(dir);
+	config = emu_config_port_lock(dir);
 	port = emu_config_port_live(dir);
 	if (port)
 		err = emu_port_set_sm(port, on);
 	if (!err)
 		config->sm = on;
-	return emu_config_port_end(dir, err ?: len);
+	return emu_config_port_unlock(dir, err ?: len);
 }
 CONFIGFS_ATTR(emu_config_port_, sm);
 
-static bool emu_config_port_gid(struct emu_config_port *dir, struct emu_port_config *config,
-				int index, union ib_gid *gid)
+static bool emu_config_port_get_gid(struct emu_config_port *dir, struct emu_port_config *config,
+				    int index, union ib_gid *gid)
 {
 	struct emu_port *port = emu_config_port_live(dir);
 	int err = 0;
@@ -242,21 +242,21 @@ static bool emu_config_port_gid(struct emu_config_port *dir, struct emu_port_con
 static ssize_t emu_config_port_gids_show(struct config_item *item, char *page)
 {
 	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port_config *config = emu_config_port_lock(dir);
 	union ib_gid gid;
 	ssize_t len = 0;
 	int i;
 
 	for (i = 0; i < EMU_GID_TBL_LEN; i++) {
-		if (emu_config_port_gid(dir, config, i, &gid))
+		if (emu_config_port_get_gid(dir, config, i, &gid))
 			len += sysfs_emit_at(page, len, "%d %pI6\n", i, gid.raw);
 	}
-	return emu_config_port_end(dir, len);
+	return emu_config_port_unlock(dir, len);
 }
 
 /*
- * Parses "index value", or "index", for which *@value is empty. The caller frees the
- * string that is returned.
+ * Parses "index value", or "index", for which *@value is empty. Returns the string that *@value
+ * points into, which the caller must free; or an ERR_PTR.
  */
 static char *emu_config_parse_entry(const char *page, unsigned int limit, unsigned int *index,
 				    char **value)
@@ -303,20 +303,20 @@ static ssize_t emu_config_port_gids_store(struct config_item *item, const char *
 	err = emu_config_parse_gid(page, &index, &gid);
 	if (err)
 		return err;
-	config = emu_config_port_begin(dir);
+	config = emu_config_port_lock(dir);
 	port = emu_config_port_live(dir);
 	if (port)
 		err = emu_port_set_gid(port, index, &gid);
 	if (!err)
 		config->gids[index] = gid;
-	return emu_config_port_end(dir, err ?: len);
+	return emu_config_port_unlock(dir, err ?: len);
 }
 CONFIGFS_ATTR(emu_config_port_, gids);
 
 static ssize_t emu_config_port_pkeys_show(struct config_item *item, char *page)
 {
 	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port_config *config = emu_config_port_lock(dir);
 	ssize_t len = 0;
 	int i;
 
@@ -324,7 +324,7 @@ static ssize_t emu_config_port_pkeys_show(struct config_item *item, char *page)
 		if (config->pkeys[i])
 			len += sysfs_emit_at(page, len, "%d %#06x\n", i, config->pkeys[i]);
 	}
-	return emu_config_port_end(dir, len);
+	return emu_config_port_unlock(dir, len);
 }
 
 static int emu_config_parse_pkey(const char *page, unsigned int *index, u16 *pkey)
@@ -354,20 +354,20 @@ static ssize_t emu_config_port_pkeys_store(struct config_item *item, const char 
 	err = emu_config_parse_pkey(page, &index, &pkey);
 	if (err)
 		return err;
-	config = emu_config_port_begin(dir);
+	config = emu_config_port_lock(dir);
 	port = emu_config_port_live(dir);
 	if (port)
 		err = emu_port_set_pkey(port, index, pkey);
 	if (!err)
 		config->pkeys[index] = pkey;
-	return emu_config_port_end(dir, err ?: len);
+	return emu_config_port_unlock(dir, err ?: len);
 }
 CONFIGFS_ATTR(emu_config_port_, pkeys);
 
 static ssize_t emu_config_port_netdev_show(struct config_item *item, char *page)
 {
 	struct emu_config_port *dir = to_config_port(item);
-	struct emu_port_config *config = emu_config_port_begin(dir);
+	struct emu_port_config *config = emu_config_port_lock(dir);
 	struct emu_port *port = emu_config_port_live(dir);
 	char name[IFNAMSIZ] = "";
 
@@ -375,7 +375,7 @@ static ssize_t emu_config_port_netdev_show(struct config_item *item, char *page)
 		strscpy(name, config->netdev, sizeof(name));
 	else if (!emu_port_netdev_name(port, name))
 		*name = '\0';
-	return emu_config_port_end(dir, sysfs_emit(page, "%s\n", name));
+	return emu_config_port_unlock(dir, sysfs_emit(page, "%s\n", name));
 }
 
 static ssize_t emu_config_port_netdev_store(struct config_item *item, const char *page, size_t len)
@@ -393,7 +393,7 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 		return -EINVAL;
 	memcpy(name, page, n);
 	name[n] = '\0';
-	config = emu_config_port_begin(dir);
+	config = emu_config_port_lock(dir);
 	port = emu_config_port_live(dir);
 	if (port && !emu_core_can_rebind()) {
 		pr_warn("port %u of %s: cannot bind to another network device while it is enabled; disable the device first\n",
@@ -404,7 +404,7 @@ static ssize_t emu_config_port_netdev_store(struct config_item *item, const char
 	}
 	if (!err)
 		strscpy(config->netdev, name, sizeof(config->netdev));
-	return emu_config_port_end(dir, err ?: len);
+	return emu_config_port_unlock(dir, err ?: len);
 }
 CONFIGFS_ATTR(emu_config_port_, netdev);
 
@@ -441,13 +441,12 @@ static const struct config_item_type emu_config_port_type = {
 };
 
 /**
- * emu_config_port_new() - make the directory of a port
+ * emu_config_port_new() - allocate the directory of a port
  * @config: configuration of its device; the directory holds a reference to it
  * @num: port number
  *
  * Context: Process context.
- * Return: the directory, which the caller puts into configfs; or NULL if out of
- * memory.
+ * Return: the directory, which the caller adds to configfs; or NULL if out of memory.
  */
 struct emu_config_port *emu_config_port_new(struct emu_config *config, u32 num)
 {

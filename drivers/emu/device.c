@@ -5,8 +5,8 @@
  *
  * Lock protocol: @making, a rwsem, is held for reading while a queue pair or a CQ is made
  * or destroyed, and for writing by emu_device_quiesce(), which walks all of them. It is
- * outside of their own locks. Those who execute, complete or time out never take it, so
- * whoever holds it may wait for them.
+ * taken before the locks of queue pairs and CQs. Engines, completions and timers never take
+ * it, so its holder may wait for them.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -98,8 +98,8 @@ static enum rdma_link_layer emu_get_link_layer(struct ib_device *ibdev, u32 port
 }
 
 /*
- * All have queue pair 1, but none has queue pair 0: what a subnet manager would set is set in
- * configfs.
+ * A port has queue pair 1, but no queue pair 0: there is no subnet manager to talk to, and what
+ * it would set is set in configfs.
  */
 static int emu_get_port_immutable(struct ib_device *ibdev, u32 port_num,
 				  struct ib_port_immutable *immutable)
@@ -163,10 +163,10 @@ static int emu_dealloc_pd(struct ib_pd *ibpd, struct ib_udata *udata)
 	return 0;
 }
 
-/* The device knows its queues. */
-static int emu_cq_create_listed(struct emu_device *edev, struct ib_cq *ibcq,
-				const struct ib_cq_init_attr *attr,
-				struct uverbs_attr_bundle *attrs)
+/* Creates a CQ, and lists it in @cqs for emu_device_quiesce(). */
+static int emu_device_add_cq(struct emu_device *edev, struct ib_cq *ibcq,
+			     const struct ib_cq_init_attr *attr,
+			     struct uverbs_attr_bundle *attrs)
 {
 	struct emu_cq *cq = to_ecq(ibcq);
 	int err;
@@ -193,7 +193,7 @@ int emu_device_create_cq(struct ib_cq *ibcq, const struct ib_cq_init_attr *attr,
 	int err;
 
 	down_read(&edev->making);
-	err = edev->quiet ? -ENODEV : emu_cq_create_listed(edev, ibcq, attr, attrs);
+	err = edev->quiet ? -ENODEV : emu_device_add_cq(edev, ibcq, attr, attrs);
 	up_read(&edev->making);
 	return err;
 }
@@ -294,7 +294,7 @@ static const struct ib_device_ops emu_ops = {
 	INIT_RDMA_OBJ_SIZE(ib_srq, emu_srq, ibsrq),
 };
 
-/* Limits and properties that concern subnet managers, which an Ethernet port does not have. */
+/* Methods that concern subnet management, which Ethernet does not have. */
 static const struct ib_device_ops emu_ib_ops = {
 	.modify_port = emu_modify_port,
 	.process_mad = emu_process_mad,
@@ -315,9 +315,9 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	if (IS_ERR(pdev))
 		return ERR_CAST(pdev);
 	/*
-	 * The HCA is a CPU. If it were not coherent, the DMA API would drop the cache lines of a
-	 * buffer when it is handed back, with what the HCA has written there. The lock is that of
-	 * the bits beside this one.
+	 * The HCA reads and writes memory by a CPU. On a device that is not coherent, the DMA API
+	 * would invalidate the cache lines of a buffer when it is unmapped, and lose what the HCA
+	 * has written. The flag shares a word with flags that the device lock guards.
 	 */
 	device_lock(&pdev->dev);
 	kv_set_dma_coherent(&pdev->dev);
@@ -349,7 +349,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	edev->ibdev.node_guid = cpu_to_be64(EMU_GUID_BASE | (u64)pdev->id << 8);
 	edev->ibdev.dev.parent = &pdev->dev;
 	strscpy(edev->ibdev.node_desc, "kverbs emulated HCA", sizeof(edev->ibdev.node_desc));
-	/* The first value that is set stays. */
+	/* ib_set_device_ops() keeps a method that is set already, so those of the core go first. */
 	emu_core_setup(&edev->ibdev);
 	ib_set_device_ops(&edev->ibdev, &emu_ops);
 	if (!spec->ethernet)
@@ -390,16 +390,16 @@ static void emu_device_quiesce_gsi(struct emu_device *edev)
 }
 
 /*
- * Somebody has left objects on the device. They stay in memory, and the midlayer calls none
- * of our methods for them any more once the device is freed. But a queue pair retries by
- * itself, and a queue sends a notification that it defers: both must end before the
- * ports, and this module, go.
+ * Stops the objects that somebody has left on the device. They stay in memory, and the midlayer
+ * calls none of our methods for them any more once the device is freed. But a queue pair has
+ * timers for its retries, and a CQ has one for a deferred notification: these must not run once
+ * the ports, or this module, are gone.
  *
  * Clients have returned from remove() and handles are closed, so whoever still has an object
- * breaks the rules; but that must not break us. They may be destroying it, or making
- * another, at this very moment. So the walk excludes both: what it finds exists until it
- * ends; what is destroyed later has ended already, and is merely freed; and nothing is made
- * any more that nobody would end.
+ * breaks the rules. Such a client may even be destroying the object, or making another one, right
+ * now, and must not crash us by that. So @making excludes both during the walk: the objects that
+ * it finds stay until it is over; an object that is destroyed later was stopped here, and is only
+ * freed; and @quiet makes the creation of others fail, because nobody would stop them.
  */
 static void emu_device_quiesce(struct emu_device *edev)
 {
@@ -423,7 +423,7 @@ static void emu_device_quiesce(struct emu_device *edev)
 }
 
 /**
- * emu_device_stop() - end all that a device does, and free what it holds
+ * emu_device_stop() - end all activity of a device, and free what it holds
  * @edev: a device that is not registered, or not any more
  *
  * Context: Process.
@@ -433,8 +433,8 @@ void emu_device_stop(struct emu_device *edev)
 	u32 i;
 
 	/*
-	 * First: a queue pair that is left behind may make a port flap, or start the search
-	 * for a route to P2P memory.
+	 * This comes first, because a queue pair that was left behind may still trigger a fault
+	 * that takes a port down, or start the search for a route to P2P memory.
 	 */
 	emu_device_quiesce(edev);
 	emu_faults_stop(edev);
@@ -443,8 +443,8 @@ void emu_device_stop(struct emu_device *edev)
 		emu_port_exit(&edev->ports[i]);
 	emu_core_release(edev);
 	/*
-	 * Engines of other devices may still look at our ports. Expedited, because
-	 * a thousand devices may wait here.
+	 * Engines of other devices may still be reading our ports, under RCU. Expedited, because a
+	 * thousand devices may be destroyed one after the other.
 	 */
 	synchronize_rcu_expedited();
 	for (i = 0; i < edev->nr_ports; i++)
@@ -477,8 +477,8 @@ void emu_device_free(struct emu_device *edev)
  *
  * Context: Process context.
  * Return: the device, or an ERR_PTR: -ENODEV if a network device does not exist,
- * -EBUSY if a LID or a network device is another port's, -EINVAL for settings that a port of
- * the link layer cannot have, or -ENOMEM.
+ * -EBUSY if another port has the LID or the network device, -EINVAL for settings that a port of
+ * this link layer cannot have, or -ENOMEM.
  */
 struct emu_device *emu_device_new(const struct emu_device_spec *spec)
 {
@@ -519,7 +519,7 @@ struct emu_device *emu_device_create(const struct emu_device_spec *spec)
 		emu_device_free(edev);
 		return ERR_PTR(err);
 	}
-	/* From now on MADs are received. */
+	/* Only now, because the ports have just begun to receive MADs. */
 	for (i = 0; i < edev->nr_ports; i++)
 		emu_port_announce_sm(&edev->ports[i]);
 	emu_debugfs_add(edev);

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices by netlink, under mainline's core:
+ * Devices that are created by netlink, under mainline's core:
  *
  *   rdma link add <device> type emu netdev <netdev>
  *   rdma link delete <device>
  *
  * Such a device has one Ethernet port, on the network device of that name in the caller's
- * network namespace, and no directory in configfs. It is removed by "rdma link delete", with
- * its network device, or with the module, on which it holds no reference.
+ * network namespace, and no directory in configfs. It goes away by "rdma link delete", with its
+ * network device, or with the module, on which it holds no reference.
  *
- * Its network device may go while the core moves the device to another network namespace, and
- * must not wait for that, with RTNL held: hence a work item that unregisters the device.
+ * The network device may be unregistered, with RTNL held, while the core moves our device to
+ * another network namespace. The notifier must not wait for that, so it leaves the device to a
+ * work item, @unregister.
  *
- * Whoever unregisters it, the core then calls emu_link_dealloc() and frees the device. That
- * may run in a thread that holds no reference on this module. So another work item of ours
- * waits until that thread is back in the core, and only then forgets the device; and the exit
- * of the module waits for the work items.
+ * Whoever unregisters the device, the core then calls emu_link_dealloc(), and frees the device.
+ * That may happen in a thread that holds no reference on this module. So another work item,
+ * @reap, waits until that thread has returned to the core, and only then frees the link. The exit
+ * of the module waits for these work items.
  *
- * Locks: emu_links_lock guards the list and @unregistered, and is taken inside RTNL. Nothing is called
- * with it held that waits for a device to go.
+ * Locks: emu_links_lock guards the list and @unregistered, and is taken inside RTNL. It is never
+ * held while waiting for a device to be unregistered.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -39,7 +40,7 @@
  * @netdev: the network device; only compared, for it may be gone
  * @unregistered: the core has unregistered the device
  * @unregister: unregisters the device
- * @reap: forgets the device
+ * @reap: frees the link, once whoever unregistered the device has left this module
  */
 struct emu_link {
 	struct list_head entry;
@@ -62,7 +63,7 @@ static void emu_link_free(struct emu_link *link)
 	mutex_lock(&emu_links_lock);
 	list_del(&link->entry);
 	mutex_unlock(&emu_links_lock);
-	/* Nothing can find the link any more, to queue it again. */
+	/* It is no longer on the list, so nobody queues the work again. */
 	cancel_work_sync(&link->unregister);
 	kfree(link);
 	put_device(&ibdev->dev);
@@ -72,7 +73,7 @@ static void emu_link_unregister(struct work_struct *work)
 {
 	struct emu_link *link = container_of(work, struct emu_link, unregister);
 
-	/* Does nothing, but waits, if somebody else is doing that, or has. */
+	/* If somebody else has begun to unregister it, this only waits for that. */
 	ib_unregister_device(&link->edev->ibdev);
 }
 
@@ -105,7 +106,7 @@ static void emu_link_dealloc(struct ib_device *ibdev)
 	struct emu_device *edev = to_edev(ibdev);
 	struct emu_link *link;
 
-	/* Nothing can find the device any more, to queue it again. */
+	/* The device can no longer be found, so nobody queues the work again. */
 	cancel_work_sync(&edev->events);
 	mutex_lock(&emu_links_lock);
 	link = emu_link_find(edev);
@@ -120,7 +121,10 @@ static const struct ib_device_ops emu_link_ops = {
 	.dealloc_driver = emu_link_dealloc,
 };
 
-/* On the list before it is registered: from then on anybody may delete it. */
+/*
+ * Registers the device. The link goes onto the list before that, because the device can be
+ * deleted as soon as it is registered, and emu_link_dealloc() expects to find the link.
+ */
 static int emu_link_register(struct emu_device *edev, const char *name,
 			     const struct net_device *netdev)
 {
@@ -146,7 +150,10 @@ static int emu_link_register(struct emu_device *edev, const char *name,
 	return err;
 }
 
-/* Was the network device unregistered before the device could be? Then nobody else sees it. */
+/*
+ * Unregisters the device if its network device has gone before the device was registered: the
+ * notifier could not do it then.
+ */
 static void emu_link_check_netdev(const struct net_device *netdev)
 {
 	struct emu_link *link;
@@ -161,7 +168,7 @@ static void emu_link_check_netdev(const struct net_device *netdev)
 	rtnl_unlock();
 }
 
-/* Anybody may delete the device, from the moment when it is registered. */
+/* Adds the files in debugfs, unless somebody has already deleted the device. */
 static void emu_link_add_debugfs(struct emu_device *edev)
 {
 	struct emu_link *link;
@@ -254,8 +261,8 @@ int emu_core_start(void)
 	return 0;
 }
 
-/* The first device of the list, whose memory the caller must release by put_device(). */
-static struct ib_device *emu_link_first(void)
+/* Returns the first device of the list, which the caller must put_device(); or NULL. */
+static struct ib_device *emu_link_get_first(void)
 {
 	struct emu_link *link;
 	struct ib_device *ibdev = NULL;
@@ -281,7 +288,7 @@ void emu_core_stop(void)
 
 	rdma_link_unregister(&emu_link_type);
 	unregister_netdevice_notifier(&emu_link_nb);
-	while ((ibdev = emu_link_first())) {
+	while ((ibdev = emu_link_get_first())) {
 		ib_unregister_device(ibdev);
 		put_device(&ibdev->dev);
 		flush_workqueue(emu_links_wq);
