@@ -2,9 +2,9 @@
 /*
  * Address handles that a process names by number in the requests that it posts.
  *
- * A table leads from the number to a copy of the address, which a lookup copies under RCU; it is
- * freed a grace period after it left the table, so nobody waits for anybody. The numbers are
- * shared by all devices and processes: a number from another domain finds nothing.
+ * A table maps the number to a copy of the address, which a lookup copies under RCU. That is freed
+ * a grace period after it was removed from the table, so neither lookup nor removal waits. All
+ * devices and processes share the numbers, so a lookup also checks the protection domain.
  */
 #include <linux/slab.h>
 #include <linux/xarray.h>
@@ -14,7 +14,7 @@
 #include "user.h"
 
 /**
- * struct emu_user_address - what a number stands for
+ * struct emu_user_address - the address that a number stands for
  * @pd: domain of the address handle; only compared
  * @av: the address
  * @rcu: for freeing it
@@ -32,7 +32,7 @@ static struct emu_user_ah *to_user_ah(struct ib_ah *ibah)
 	return container_of(to_eah(ibah), struct emu_user_ah, ah);
 }
 
-static int emu_user_number_ah(struct emu_user_ah *ah)
+static int emu_user_publish_address(struct emu_user_ah *ah)
 {
 	struct emu_user_address *address;
 	int err;
@@ -48,7 +48,7 @@ static int emu_user_number_ah(struct emu_user_ah *ah)
 	return err;
 }
 
-static void emu_user_forget_ah(struct emu_user_ah *ah)
+static void emu_user_retract_address(struct emu_user_ah *ah)
 {
 	struct emu_user_address *address = xa_erase(&emu_user_addresses, ah->num);
 
@@ -64,26 +64,26 @@ int emu_user_create_ah(struct ib_ah *ibah, struct rdma_ah_init_attr *init, struc
 	err = emu_create_ah(ibah, init, udata);
 	if (err)
 		return err;
-	err = emu_user_number_ah(ah);
+	err = emu_user_publish_address(ah);
 	if (err)
 		goto destroy;
 	resp.ah_num = ah->num;
 	err = emu_user_respond(udata, &resp, sizeof(resp));
 	if (!err)
 		return 0;
-	emu_user_forget_ah(ah);
+	emu_user_retract_address(ah);
 destroy:
 	emu_destroy_ah(ibah, 0);
 	return err;
 }
 
-/* Also called for handles of the kernel, which have no number. */
+/* Destroys any handle of the device: those of the kernel have no number. */
 int emu_user_destroy_ah(struct ib_ah *ibah, u32 flags)
 {
 	struct emu_user_ah *ah = to_user_ah(ibah);
 
 	if (ah->num)
-		emu_user_forget_ah(ah);
+		emu_user_retract_address(ah);
 	return emu_destroy_ah(ibah, flags);
 }
 

@@ -2,27 +2,28 @@
 /*
  * Completions for a process.
  *
- * A process's CQ is one like all others, which is polled as soon as something is in it: whoever
- * has completed an entry copies what can be polled into the ring that the process reads. So a send
+ * The CQ of a process works as any other, but is polled by the kernel: whoever has completed an
+ * entry copies all completions that can be polled into the ring that the process reads. So a send
  * queue has room again before the process sees the completion, and the data path knows nothing of
- * processes, except that such a queue is always armed. Nobody else polls it, so a completion is
- * copied from where it is: see emu_cq_front().
+ * processes, except that such a CQ is always armed. Nobody else polls it, so a completion is
+ * copied straight out of the CQ's own ring: see emu_cq_front().
  *
- * One at a time copies, the owner of @pump, which is a word as that of a doorbell (doorbell.h):
- * whoever comes meanwhile writes RERUN and goes on, and the owner looks again. Nobody waits, and
- * so an engine in an interrupt may come. An owner copies up to EMU_PUMP_BUDGET completions, in
- * hard interrupt up to EMU_PUMP_HARDIRQ; if there are more, or it is made to look again and again,
- * @work goes on as the owner.
+ * Only the owner of @pump copies. @pump works like the word of a doorbell (doorbell.h): whoever
+ * finds it owned writes RERUN and goes on, and the owner then looks again. Nobody waits, so engines
+ * may do this in an interrupt. An owner copies at most EMU_PUMP_BUDGET completions, or
+ * EMU_PUMP_HARDIRQ in hard interrupt. If there are more, or if it is made to look again and again,
+ * it passes the ownership to @work.
  *
- * What only the owner touches: @ring, @head, and the positions in the rings of queue pairs that
- * tell the process what has room again. A queue pair that it finds in a completion stays in
+ * Only the owner touches @ring, @head, and those positions in the rings of queue pairs by which the
+ * process learns that there is room again. A queue pair that it finds in a completion stays in
  * memory while preemption is off.
  *
- * Only whoever writes a completion knows whether it is solicited, and the owner may be somebody
- * else. So @solicited says that there is one among those to be copied. The owner clears it, and
- * sets it again if an entry is still being written, which may be that one: so the process may be
- * notified too early once, but is then notified again. The entry may also be copied before its
- * flag is set: then the owner that finds the flag, but nothing to copy, notifies. Pair:
+ * Only whoever writes a completion knows whether it is solicited, but somebody else may be the one
+ * who copies it. So @solicited says that a solicited completion is among those to be copied. The
+ * owner clears it, and sets it again if an entry is still being written, which may be the
+ * solicited one. So the process may be notified once too early, but then it is notified again. The
+ * entry may also be copied before @solicited is set for it; then the next owner finds @solicited
+ * set and nothing to copy, and notifies. Pair:
  *
  *   A  emu_user_cq_wake(): full barrier between the producer's position and the look at the
  *	CQ's arm word -
@@ -37,13 +38,13 @@
 #include "ring.h"
 #include "user.h"
 
-/* Completions that an owner copies, which takes less time than their messages took. */
+/* Completions that an owner copies at most; that takes less time than their messages took. */
 #define EMU_PUMP_BUDGET		256
 
-/* Completions that it copies in hard interrupt. */
+/* The same, in hard interrupt. */
 #define EMU_PUMP_HARDIRQ	32
 
-/* Bit of wc_flags for processes, another one than the kernel's: a key was invalidated. */
+/* IBV_WC_WITH_INV, as libibverbs has it: the kernel's bit for an invalidated key is another one. */
 #define EMU_UWC_WITH_INV	BIT(3)
 
 enum emu_pump {
@@ -78,29 +79,29 @@ static u32 emu_user_wc_flags(u32 flags)
 	       (flags & IB_WC_WITH_INVALIDATE ? EMU_UWC_WITH_INV : 0);
 }
 
-/* The ring is full: the process has not polled, or has written a wrong position. */
-static noinline void emu_user_cq_lost(struct emu_user_cq *ucq, struct emu_qp *qp)
+/* Handles a full ring: the process has not polled, or has written a wrong position. */
+static noinline void emu_user_cq_overrun(struct emu_user_cq *ucq, struct emu_qp *qp)
 {
 	emu_cq_overrun(ucq->cq);
 	emu_qp_lost(qp);
 }
 
-/* Writes an entry for the process: each byte of it, so that nothing leaks. */
-static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
-			    struct emu_qp *qp)
+/* Writes an entry for the process, every byte of it, so that no kernel memory leaks. */
+static void emu_user_cq_write(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
+			      struct emu_qp *qp)
 {
 	struct emu_uring *ring = ucq->ring;
 	struct ib_uverbs_wc *to = emu_uring_entry(ring, ucq->head);
 	bool sender = cqe->wc_flags & IB_WC_WITH_SMAC;
 
 	if (unlikely(((ucq->head + 1) & ring->mask) == emu_uring_consumer(ring))) {
-		emu_user_cq_lost(ucq, qp);
+		emu_user_cq_overrun(ucq, qp);
 		return;
 	}
 	to->wr_id = cqe->wr_id;
 	to->status = cqe->status;
 	to->opcode = cqe->opcode;
-	/* These two may hold the sender's address instead, which is not passed to processes. */
+	/* In these two fields the CQ may keep the sender's address, which processes do not get. */
 	to->vendor_err = sender ? 0 : cqe->vendor_err;
 	to->slid = sender ? 0 : cqe->slid;
 	to->byte_len = cqe->byte_len;
@@ -114,15 +115,6 @@ static void emu_user_cq_put(struct emu_user_cq *ucq, const struct emu_cqe *cqe,
 	to->port_num = cqe->port_num;
 	to->reserved = 0;
 	ucq->head++;
-}
-
-/* Lets the process post again as many entries as have been retired. */
-static void emu_user_cq_retired(const struct emu_qp *qp, bool recv)
-{
-	if (recv)
-		emu_user_retired_recvs(qp);
-	else
-		emu_user_retired_sends(qp);
 }
 
 static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
@@ -140,8 +132,9 @@ static void emu_user_cq_wake(struct emu_user_cq *ucq, bool solicited)
 }
 
 /*
- * Copies what can be polled. Returns false if the budget is used up. It costs 1 even if there is
- * nothing, because a process can cause any number of such calls.
+ * Copies all completions that can be polled. Returns false if that has used up the budget. A call
+ * costs at least 1, even if there is nothing to copy, because a process can cause any number of
+ * such calls.
  */
 static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 {
@@ -152,10 +145,14 @@ static bool emu_user_cq_copy(struct emu_user_cq *ucq, int *budget)
 	bool recv;
 
 	for (; copied < *budget && emu_cq_front(cq, &at); copied++) {
-		emu_user_cq_put(ucq, at.cqe, at.qp);
+		emu_user_cq_write(ucq, at.cqe, at.qp);
 		recv = at.cqe->opcode & IB_WC_RECV;
 		emu_cq_pop(&at);
-		emu_user_cq_retired(at.qp, recv);
+		/* Lets the process post as many entries again. */
+		if (recv)
+			emu_user_retired_recvs(at.qp);
+		else
+			emu_user_retired_sends(at.qp);
 		emu_uring_produce(ucq->ring, ucq->head);
 	}
 	*budget -= max(copied, 1);
@@ -176,18 +173,18 @@ static bool emu_user_cq_pump(struct emu_user_cq *ucq)
 	int budget = in_hardirq() ? EMU_PUMP_HARDIRQ : EMU_PUMP_BUDGET;
 
 	do {
-		/* Full barrier: the look that follows sees all that came before. */
+		/* Full barrier: the copying sees each entry whose writer has set RERUN by now. */
 		atomic_xchg(&ucq->pump, EMU_PUMP_OWNED);
 		if (!emu_user_cq_copy(ucq, &budget))
 			return false;
 		kverbs_delay("emu_user_cq_copied");
-		/* Full barrier: either we see RERUN, or the next to come is the owner. */
+		/* Full barrier: either this sees RERUN, or whoever comes next becomes the owner. */
 	} while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_OWNED, EMU_PUMP_IDLE) != EMU_PUMP_OWNED);
 	return true;
 }
 
-/* As emu_user_cq_pump(), and passes what is left on to @work. */
-static void emu_user_cq_pump_some(struct emu_user_cq *ucq)
+/* As emu_user_cq_pump(), but passes the ownership to @work if the budget is used up. */
+static void emu_user_cq_pump_or_queue(struct emu_user_cq *ucq)
 {
 	if (!emu_user_cq_pump(ucq))
 		queue_work(system_unbound_wq, &ucq->work);
@@ -214,13 +211,13 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 	kverbs_delay("emu_user_completed");
 	if (solicited)
 		atomic_set(&ucq->solicited, 1);
-	/* Full barrier, pairs with that of the owner's look. */
+	/* Full barrier, pairs with those in emu_user_cq_pump(): the owner sees the completion. */
 	if (atomic_xchg(&ucq->pump, EMU_PUMP_RERUN) == EMU_PUMP_IDLE)
-		emu_user_cq_pump_some(ucq);
+		emu_user_cq_pump_or_queue(ucq);
 	preempt_enable();
 }
 
-/* The size of the CQ behind a process's ring: at least that of the ring, which fills up first. */
+/* Returns the size of the kernel's CQ: at least that of the ring, so the ring fills up first. */
 u32 emu_user_cqe(u32 cqe)
 {
 	return min_t(u32, roundup_pow_of_two(cqe + 1), EMU_MAX_CQE);
@@ -258,7 +255,7 @@ int emu_user_publish_cq(struct emu_cq *cq, struct ib_udata *udata)
 	return emu_user_respond(udata, &resp, sizeof(resp));
 }
 
-/* Nobody completes anything any more: waits for the end of the copying. Process context. */
+/* Waits until nobody copies any more. Nothing can complete any more. Process context. */
 void emu_user_quiesce_cq(struct emu_cq *cq)
 {
 	struct emu_user_cq *ucq = cq->user;
@@ -282,10 +279,10 @@ void emu_user_free_cq(struct emu_cq *cq)
 }
 
 /*
- * Moves what the process has not polled to a new ring. The caller is the owner. Returns -EINVAL
- * if that is more than the @cqe entries that were asked for.
+ * Moves the entries that the process has not polled to a new ring. The caller is the owner of
+ * @pump. Returns 0, or -EINVAL if there are more than the @cqe entries that were asked for.
  */
-static int emu_user_cq_move(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe)
+static int emu_user_cq_move_entries(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe)
 {
 	struct emu_uring *old = ucq->ring;
 	u32 from = emu_uring_consumer(old);
@@ -306,10 +303,10 @@ static int emu_user_cq_move(struct emu_user_cq *ucq, struct emu_uring *ring, u32
 }
 
 /*
- * What completes while the entries are moved is copied into the new ring at the end. The caller
- * may be preempted as the owner, for whom only completions of this process wait.
+ * Becomes the owner, and changes the ring. What completes meanwhile is copied into the new ring
+ * at the end. This owner may be preempted, which delays completions of this process only.
  */
-static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe)
+static int emu_user_cq_replace_ring(struct emu_user_cq *ucq, struct emu_uring *ring, u32 cqe)
 {
 	int err;
 
@@ -317,9 +314,9 @@ static int emu_user_cq_replace(struct emu_user_cq *ucq, struct emu_uring *ring, 
 		flush_work(&ucq->work);
 		cond_resched();
 	}
-	err = emu_user_cq_move(ucq, ring, cqe);
+	err = emu_user_cq_move_entries(ucq, ring, cqe);
 	preempt_disable();
-	emu_user_cq_pump_some(ucq);
+	emu_user_cq_pump_or_queue(ucq);
 	preempt_enable();
 	return err;
 }
@@ -331,13 +328,13 @@ static int emu_user_cq_resize(struct emu_user_cq *ucq, struct emu_uring *ring, u
 	struct ib_cq *ibcq = &ucq->cq->ibcq;
 	int old = ibcq->cqe, err = 0;
 
-	/* The kernel's CQ need not shrink. */
+	/* The kernel's CQ grows with the ring, but need not shrink. */
 	if (ring->mask > old)
 		err = emu_resize_cq(ibcq, emu_user_cqe(cqe), NULL);
 	if (!err)
 		err = emu_user_respond(udata, &resp, sizeof(resp));
 	if (!err)
-		err = emu_user_cq_replace(ucq, ring, cqe);
+		err = emu_user_cq_replace_ring(ucq, ring, cqe);
 	ibcq->cqe = err ? old : ring->mask;
 	return err;
 }

@@ -3,15 +3,15 @@
  * Regions of dma-bufs, under mainline's core: memory of another device, which its exporter may
  * move, or take away, at any time.
  *
- * The exporter tells so by move_notify(). When that returns, nobody is inside the region, and
- * nothing leads to the memory any more: requests for it wait. A work then maps the dma-buf again,
- * where it is by then, and they go on. If there is nothing to map, the region is revoked, and they
- * fail as with a key that is not valid. An exporter that cannot move its memory is pinned by the
- * DMA-buf layer, and never tells.
+ * The exporter announces that by move_notify(). When this returns, nobody is inside the region,
+ * and its memory is unmapped: requests for it wait. A work item then maps the dma-buf again,
+ * wherever it is by then, and the requests go on. If it cannot be mapped, the region is revoked,
+ * and they fail as they do for an invalid key. The DMA-buf layer pins the memory of an exporter
+ * that cannot move it, which never calls move_notify().
  *
- * Lock protocol: the reservation lock of the dma-buf serialises the registration, move_notify(),
- * the work and the end, and guards what they leave in struct emu_dmabuf. Owners take no lock, so
- * they may be waited for with it held.
+ * Lock protocol: the reservation lock of the dma-buf serialises registration, move_notify(), the
+ * work item and deregistration, and guards struct emu_dmabuf. Engines, who use the region, take no
+ * lock, so its holder may wait for them.
  */
 #include <linux/dma-buf.h>
 #include <linux/dma-resv.h>
@@ -24,11 +24,11 @@
 #include "user.h"
 
 /**
- * struct emu_dmabuf - the tie between a dma-buf and its region
+ * struct emu_dmabuf - a dma-buf that a region consists of
  * @umem: the memory
- * @ibmr: the region; NULL before it is there, and once it is dead
+ * @ibmr: the region; NULL before it is made, and after it was deregistered
  * @map: maps the dma-buf again
- * @tries: how often to try that again
+ * @tries: how often to try that again if it fails
  */
 struct emu_dmabuf {
 	struct ib_umem_dmabuf *umem;
@@ -57,7 +57,7 @@ static int emu_dmabuf_map_pages(struct emu_dmabuf *dmabuf)
 	return err;
 }
 
-/* Returns 0, or why the region is without memory now. */
+/* Maps the memory, and lets requests into the region. On failure, it stays without memory. */
 static int emu_dmabuf_resume(struct emu_dmabuf *dmabuf)
 {
 	int err;
@@ -71,7 +71,7 @@ static int emu_dmabuf_resume(struct emu_dmabuf *dmabuf)
 	return err;
 }
 
-static void emu_dmabuf_map(struct work_struct *work)
+static void emu_dmabuf_map_work(struct work_struct *work)
 {
 	struct emu_dmabuf *dmabuf = container_of(to_delayed_work(work), struct emu_dmabuf, map);
 	int err;
@@ -98,7 +98,7 @@ static void emu_dmabuf_moved(struct dma_buf_attachment *attach)
 	struct emu_dmabuf *dmabuf = umem->private;
 
 	dma_resv_assert_held(attach->dmabuf->resv);
-	/* Before it is mapped for the first time, and while it is to be mapped again. */
+	/* Not mapped yet, or not again since the move before this one. */
 	if (!umem->sgt)
 		return;
 	if (dmabuf->ibmr)
@@ -136,18 +136,18 @@ static struct ib_mr *emu_dmabuf_make_mr(struct ib_pd *pd, struct emu_dmabuf *dma
 }
 
 /**
- * emu_user_reg_dmabuf() - make a region of a dma-buf
- * @pd: its domain
- * @offset: where it begins in the dma-buf, in bytes
- * @length: its bytes
+ * emu_user_reg_dmabuf() - register memory of a dma-buf
+ * @pd: protection domain
+ * @offset: where the region begins in the dma-buf, in bytes
+ * @length: length of the region, in bytes
  * @virt_addr: its address for consumers
  * @fd: file descriptor of the dma-buf
  * @access: enum ib_access_flags
  *
  * Context: Process.
  * Return: the region, or an ERR_PTR: -EINVAL if the dma-buf does not have that range, or the first
- * byte cannot have that address; -EBADF; -EFAULT if the memory is none that can be reached;
- * -ENOMEM; or what the exporter returned.
+ * byte cannot have that address; -EBADF; -EFAULT if the HCA cannot reach the memory; -ENOMEM; or
+ * what the exporter returned.
  */
 struct ib_mr *emu_user_reg_dmabuf(struct ib_pd *pd, u64 offset, u64 length, u64 virt_addr, int fd,
 				  int access)
@@ -163,7 +163,7 @@ struct ib_mr *emu_user_reg_dmabuf(struct ib_pd *pd, u64 offset, u64 length, u64 
 		kfree(dmabuf);
 		return ERR_CAST(umem);
 	}
-	INIT_DELAYED_WORK(&dmabuf->map, emu_dmabuf_map);
+	INIT_DELAYED_WORK(&dmabuf->map, emu_dmabuf_map_work);
 	dmabuf->umem = umem;
 	dma_resv_lock(emu_dmabuf_resv(dmabuf), NULL);
 	umem->private = dmabuf;
@@ -181,7 +181,7 @@ struct ib_mr *emu_user_reg_dmabuf(struct ib_pd *pd, u64 offset, u64 length, u64 
  * @ibmr: the region
  *
  * Context: Process.
- * Return: 0, or what emu_dereg_mr() returned; the region is as it was then.
+ * Return: 0, or what emu_dereg_mr() returned, in which case the region is unchanged.
  */
 int emu_user_dereg_dmabuf(struct ib_mr *ibmr)
 {
@@ -196,7 +196,7 @@ int emu_user_dereg_dmabuf(struct ib_mr *ibmr)
 	dma_resv_unlock(emu_dmabuf_resv(dmabuf));
 	if (err)
 		return err;
-	/* Nobody queues it again. */
+	/* @ibmr is NULL, so nobody queues it again. */
 	cancel_delayed_work_sync(&dmabuf->map);
 	ib_umem_release(&umem->umem);
 	kfree(dmabuf);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Contexts of processes, and what lets processes open the device.
+ * Contexts of processes, and the methods by which processes open a device.
  *
- * For the core, the number of a driver says whose devices are whose. It is rdma_rxe's, as
- * libibverbs finds the provider by it; so rdma_rxe, when it is unloaded, would unregister our
- * devices with its own. The two must not be loaded at the same time.
+ * Our devices have rdma_rxe's driver number, because libibverbs chooses the provider by it. The
+ * core chooses by it, too, which devices to unregister when a driver is unloaded: rdma_rxe would
+ * take our devices with its own. So the two must not be loaded at the same time.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -29,14 +29,14 @@ static int emu_alloc_ucontext(struct ib_ucontext *ibuc, struct ib_udata *udata)
 	return 0;
 }
 
-/* All of its objects are gone. */
+/* Nothing to do: the core has destroyed all objects of the context. */
 static void emu_dealloc_ucontext(struct ib_ucontext *ibuc)
 {
 }
 
 /*
- * The device is removed while a process has it open. The core destroys all objects; what is
- * mapped is only memory, and stays.
+ * Called if the device is removed while a process has it open. Nothing to do: the core destroys
+ * all objects, and a ring that is still mapped is merely memory.
  */
 static void emu_disassociate_ucontext(struct ib_ucontext *ibuc)
 {
@@ -58,7 +58,7 @@ static const struct ib_device_ops emu_user_methods = {
 	INIT_RDMA_OBJ_SIZE(ib_ucontext, emu_ucontext, ibuc),
 };
 
-static int emu_user_module(struct notifier_block *nb, unsigned long state, void *data)
+static int emu_user_module_event(struct notifier_block *nb, unsigned long state, void *data)
 {
 	const struct module *module = data;
 
@@ -70,7 +70,7 @@ static int emu_user_module(struct notifier_block *nb, unsigned long state, void 
 }
 
 static struct notifier_block emu_user_module_nb = {
-	.notifier_call = emu_user_module,
+	.notifier_call = emu_user_module_event,
 };
 
 /**
@@ -84,7 +84,7 @@ int emu_user_init(void)
 	struct path path;
 	int err;
 
-	/* First, or it might be loaded between the two. */
+	/* The notifier comes first, or the module might be loaded between the two. */
 	err = register_module_notifier(&emu_user_module_nb);
 	if (err)
 		return err;
@@ -108,7 +108,7 @@ void emu_user_exit(void)
 	unregister_module_notifier(&emu_user_module_nb);
 }
 
-static void emu_user_reset(struct emu_qp *qp)
+static void emu_user_reset_qp(struct emu_qp *qp)
 {
 	emu_user_drop_sends(qp, emu_user_sends_end(qp));
 	if (qp->user_rq)
@@ -120,7 +120,7 @@ static const struct emu_user_ops emu_user_queues = {
 	.claim = emu_user_claim,
 	.used = emu_user_used,
 	.depth = emu_user_depth,
-	.reset = emu_user_reset,
+	.reset = emu_user_reset_qp,
 	.sends_end = emu_user_sends_end,
 	.drop_sends = emu_user_drop_sends,
 	.flushed = emu_user_watch_recvs,
@@ -131,9 +131,10 @@ static const struct emu_user_ops emu_user_queues = {
  * emu_user_setup() - let processes open a device
  * @ibdev: the device, not registered yet
  *
- * It is what rdma_rxe is to processes: libibverbs finds the provider by the driver's number, and
- * that drives the device whatever its name. Processes post and poll in shared memory; of the
- * commands for that, only the doorbell is left, which is a post of nothing.
+ * To processes the device looks like one of rdma_rxe: libibverbs finds the provider by the driver's
+ * number, whatever the name of the device. Processes post and poll in shared memory. The commands
+ * that remain are the request for a notification, and the post of an empty list, which is the
+ * doorbell.
  *
  * Context: Process.
  */
@@ -153,7 +154,7 @@ int emu_user_respond(struct ib_udata *udata, const void *resp, size_t bytes)
 	return ib_copy_to_udata(udata, (void *)resp, bytes);
 }
 
-/* The context that a request came from. */
+/* Returns the context that a request came from. */
 struct ib_ucontext *emu_user_context(struct ib_udata *udata)
 {
 	return &rdma_udata_to_drv_context(udata, struct emu_ucontext, ibuc)->ibuc;

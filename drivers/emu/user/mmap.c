@@ -2,14 +2,13 @@
 /*
  * Memory that a process and the kernel share.
  *
- * The core keeps the table from offsets to rings, one for each context, so a process finds its own
- * only; and it checks that a mapping is shared, and as long as the ring. A mapping holds the
- * pages, so a ring whose object or device is gone stays mapped for as long as the process likes:
- * then it is merely memory.
+ * For each context, the core has a table of offsets and rings, so a process finds its own rings
+ * only. It also checks that a mapping is shared, and as long as the ring. A mapping holds the
+ * pages, so a ring may stay mapped after its object or device is gone; then it is merely memory.
  *
- * The memory is charged to the process's cgroup, as is what the kernel has of a queue besides; but,
- * as other rings that the kernel makes for a process, not to RLIMIT_MEMLOCK, which is for memory of
- * its own that a process wants kept in place.
+ * The memory is charged to the process's cgroup, as is the rest of a queue, but not to
+ * RLIMIT_MEMLOCK: that limits the memory of its own that a process pins, and other rings that the
+ * kernel allocates for a process do not count for it, either.
  */
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -28,7 +27,7 @@ static void emu_uring_free(struct emu_uring *ring)
 	kfree(ring);
 }
 
-/* Gives the ring its memory, which is zero. Returns 0 or -ENOMEM. */
+/* Allocates the memory of the ring, zeroed. Returns 0 or -ENOMEM. */
 static int emu_uring_alloc(struct emu_uring *ring, size_t bytes)
 {
 	u32 nr = DIV_ROUND_UP(bytes, PAGE_SIZE);
@@ -80,14 +79,17 @@ free:
 	return ERR_PTR(err);
 }
 
-/* The kernel does not touch the ring any more. NULL is no ring. Process context. */
+/*
+ * Frees a ring as soon as no process maps it; the kernel must not use it any more. NULL is a
+ * no-op. Process context.
+ */
 void emu_uring_destroy(struct emu_uring *ring)
 {
 	if (ring)
 		rdma_user_mmap_entry_remove(&ring->entry);
 }
 
-/* Where, and for how many bytes, a process maps it. */
+/* Returns what a process needs for mapping the ring: its offset and size. */
 struct mminfo emu_uring_info(const struct emu_uring *ring)
 {
 	return (struct mminfo) {
@@ -110,7 +112,7 @@ int emu_user_mmap(struct ib_ucontext *ibuc, struct vm_area_struct *vma)
 	return err;
 }
 
-/* It is no longer mapped. */
+/* Called by the core when the ring was destroyed, and is no longer mapped. */
 void emu_user_mmap_free(struct rdma_user_mmap_entry *entry)
 {
 	emu_uring_free(container_of(entry, struct emu_uring, entry));

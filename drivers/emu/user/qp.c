@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs of processes: their queues, and what a list of elements may name.
+ * Queue pairs of processes: their rings, and the keys that a process may use.
  */
 #include "ring.h"
 #include "user.h"
@@ -9,7 +9,7 @@ int emu_user_make_qp(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_
 {
 	int err;
 
-	/* Bounds the memory, before this is checked with all else. */
+	/* emu_create_qp() checks all limits, but only after the rings were allocated. */
 	if (init->cap.max_inline_data > EMU_MAX_INLINE)
 		return -EINVAL;
 	err = emu_user_make_sq(qp, init, udata);
@@ -37,9 +37,9 @@ void emu_user_free_qp(struct emu_qp *qp)
 }
 
 /*
- * The one place that keeps a process from using the local DMA key, which gives access to all of
- * memory whatever the domain: each element that a process posts comes through here, and that key
- * is replaced by one that names nothing.
+ * Copies elements that a process has posted, and replaces the local DMA key in them by one that
+ * names nothing: it would give the process access to all memory, whatever the domain. All elements
+ * of processes are copied here, so this is the only place that has to care.
  */
 void emu_uring_copy_sges(struct ib_sge *to, const struct rxe_sge *from, u32 num_sge)
 {

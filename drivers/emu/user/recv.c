@@ -35,7 +35,7 @@
 #include "ring.h"
 #include "user.h"
 
-/* Set in @taken: nothing is taken from here any more. */
+/* Set in @taken when nothing may be taken from the ring any more. */
 #define EMU_RQ_SEALED	BIT(31)
 
 /* The interval of polling for receives that are posted in the error state, in ms. */
@@ -67,7 +67,10 @@ struct emu_user_rq {
 	u32 watch_ms;
 };
 
-/* Copies an entry, which the process may have filled with anything. @head: a copy of its head. */
+/*
+ * Copies an entry, whose contents cannot be trusted. @head is a copy of its head, since the process
+ * may change the entry at any time.
+ */
 static void emu_user_fill_recv(const struct emu_user_rq *rq, struct emu_rwqe *to,
 			       const struct rxe_recv_wqe *head, const struct rxe_recv_wqe *from)
 {
@@ -144,7 +147,7 @@ u32 emu_user_depth(const struct emu_user_rq *rq)
 	return rq->ring->mask;
 }
 
-/* As emu_user_retired_sends(). */
+/* Tells the process how many receives have been retired; see emu_user_retired_sends(). */
 void emu_user_retired_recvs(const struct emu_qp *qp)
 {
 	const struct emu_user_rq *rq = qp->user_rq;
@@ -156,8 +159,8 @@ void emu_user_retired_recvs(const struct emu_qp *qp)
 /* Number of queues whose @watch is queued. */
 static atomic_t emu_rq_looks = ATOMIC_INIT(0);
 
-/* Queues @watch, after its interval or, if many queues are polled, after a longer one. */
-static void emu_user_rq_look_later(struct emu_user_rq *rq)
+/* Queues @watch, with its interval as the delay; a longer one if many queues are polled. */
+static void emu_user_rq_queue_watch(struct emu_user_rq *rq)
 {
 	u32 ms = max_t(u32, READ_ONCE(rq->watch_ms),
 		       atomic_read(&emu_rq_looks) / EMU_RQ_LOOKS_PER_MS);
@@ -171,7 +174,7 @@ static void emu_user_rq_look_later(struct emu_user_rq *rq)
 /* See @flushed of struct emu_user_ops. */
 void emu_user_watch_recvs(struct emu_qp *qp)
 {
-	emu_user_rq_look_later(qp->user_rq);
+	emu_user_rq_queue_watch(qp->user_rq);
 }
 
 static void emu_user_rq_watch(struct work_struct *work)
@@ -189,10 +192,13 @@ static void emu_user_rq_watch(struct work_struct *work)
 		return;
 	}
 	WRITE_ONCE(rq->watch_ms, min_t(u32, 2 * rq->watch_ms, EMU_RQ_WATCH_MAX_MS));
-	emu_user_rq_look_later(rq);
+	emu_user_rq_queue_watch(rq);
 }
 
-/* The queue pair is frozen, its gate closed and empty, and it has no completions. */
+/*
+ * Drops all receives. The queue pair is frozen, its gate closed and empty, and none of its
+ * completions are left.
+ */
 void emu_user_reset_rq(struct emu_qp *qp)
 {
 	struct emu_user_rq *rq = qp->user_rq;
@@ -222,7 +228,7 @@ static struct emu_user_rq *emu_user_rq_create(struct ib_udata *udata, u32 max_wr
 	return ERR_PTR(err);
 }
 
-/* Nobody takes anything any more, and a grace period is over. NULL is no queue. */
+/* Frees a queue. Nothing can be taken any more, and a grace period is over. NULL is a no-op. */
 void emu_user_free_rq(struct emu_user_rq *rq)
 {
 	if (!rq)
@@ -254,7 +260,7 @@ int emu_user_make_rq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_
 
 /* --- SRQs ------------------------------------------------------------------------ */
 
-/* As emu_user_make_rq(). */
+/* Creates the ring of an SRQ. Sets the size in @init to that of the ring. */
 int emu_user_make_srq(struct emu_srq *srq, struct ib_srq_init_attr *init, struct ib_udata *udata)
 {
 	struct emu_user_rq *rq;
@@ -276,10 +282,10 @@ int emu_user_publish_srq(struct emu_srq *srq, struct ib_udata *udata)
 }
 
 /*
- * Moves what is left in a sealed queue to a new one. Returns -EINVAL if that is more than the
- * @max_wr that were asked for.
+ * Moves the entries that are left in a sealed queue to a new one. Returns 0, or -EINVAL if there
+ * are more than the @max_wr that were asked for.
  */
-static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to, u32 max_wr)
+static int emu_user_rq_move_entries(struct emu_user_rq *from, struct emu_user_rq *to, u32 max_wr)
 {
 	u32 count = emu_user_used(from);
 	u32 first = from->base + ((u32)atomic_read(&from->taken) & ~EMU_RQ_SEALED);
@@ -297,15 +303,15 @@ static int emu_user_rq_move(struct emu_user_rq *from, struct emu_user_rq *to, u3
 	return 0;
 }
 
-static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq, u32 max_wr)
+static int emu_user_srq_replace_rq(struct emu_srq *srq, struct emu_user_rq *rq, u32 max_wr)
 {
 	struct emu_user_rq *old = srq->user_rq;
 	int err;
 
 	lockdep_assert_held(&srq->lock);
-	/* Full barrier: what was taken was taken before. */
+	/* Full barrier: from now on @taken does not change. */
 	atomic_fetch_or(EMU_RQ_SEALED, &old->taken);
-	err = emu_user_rq_move(old, rq, max_wr);
+	err = emu_user_rq_move_entries(old, rq, max_wr);
 	if (err) {
 		atomic_fetch_andnot(EMU_RQ_SEALED, &old->taken);
 		return err;
@@ -317,7 +323,7 @@ static int emu_user_srq_replace(struct emu_srq *srq, struct emu_user_rq *rq, u32
 	return 0;
 }
 
-static int emu_user_srq_report(const struct emu_user_rq *rq, struct ib_udata *udata)
+static int emu_user_srq_report_ring(const struct emu_user_rq *rq, struct ib_udata *udata)
 {
 	struct mminfo info = emu_user_rq_info(rq);
 	struct rxe_modify_srq_cmd cmd;
@@ -331,7 +337,7 @@ static int emu_user_srq_report(const struct emu_user_rq *rq, struct ib_udata *ud
 	return err;
 }
 
-/* Writes what the process needs to map the new ring to an address that is in its request. */
+/* Resizes an SRQ. The request has an address at which to write how the new ring is mapped. */
 int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
 {
 	struct emu_user_rq *rq;
@@ -342,10 +348,10 @@ int emu_user_resize_srq(struct emu_srq *srq, u32 max_wr, struct ib_udata *udata)
 	rq = emu_user_rq_create(udata, max_wr, srq->max_sge);
 	if (IS_ERR(rq))
 		return PTR_ERR(rq);
-	err = emu_user_srq_report(rq, udata);
+	err = emu_user_srq_report_ring(rq, udata);
 	if (!err) {
 		mutex_lock(&srq->lock);
-		err = emu_user_srq_replace(srq, rq, max_wr);
+		err = emu_user_srq_replace_rq(srq, rq, max_wr);
 		mutex_unlock(&srq->lock);
 	}
 	if (err)

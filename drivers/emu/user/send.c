@@ -3,17 +3,17 @@
  * Requests that a process posts.
  *
  * The owner of the queue pair's doorbell takes them, one at a time, as it executes them; see
- * queue/user.h. Nobody else reads the ring, so there is nothing to be locked. An entry is copied
- * into the queue pair's own ring, whose positions are those of the process's: entry @base of the
- * ring is position 0. A reset begins with what the process posts next.
+ * queue/user.h. Nobody else reads the ring, so no lock is needed. An entry is copied into the
+ * queue pair's own ring, at the same position: entry @base of the process's ring is position 0. A
+ * reset moves @base to the entry that the process writes next.
  *
- * A queue pair that cannot send yet takes no requests, as IBTA vol. 1, C10-96, wants it: its
- * doorbell refuses what has been written, and drops it, as a reset does.
+ * A queue pair that cannot send yet takes no requests (IBTA vol. 1, C10-96): its doorbell refuses
+ * what has been written, and drops it, as a reset does.
  *
- * An entry counts until its completion can be polled, as it does for consumers in the kernel:
- * emu_user_retired_sends() tells the process.
+ * As for consumers in the kernel, an entry occupies its queue until its completion can be polled.
+ * emu_user_retired_sends() then tells the process that there is room.
  *
- * The process can be told of an error by a completion only.
+ * Writing to the ring returns no error, so an invalid request is reported by a completion.
  */
 #include <linux/slab.h>
 #include <rdma/uverbs_ioctl.h>
@@ -21,12 +21,12 @@
 #include "ring.h"
 #include "user.h"
 
-/* IB_SEND_* that mean something here. */
+/* The flags of a request that are supported; all others are ignored. */
 #define EMU_USER_SEND_FLAGS	(IB_SEND_FENCE | IB_SEND_SIGNALED | IB_SEND_SOLICITED | \
 				 IB_SEND_INLINE)
 /*
- * Not IB_WR_REG_MR, nor anything else that is for the kernel: IB_WR_RDMA_READ_WITH_INV is another
- * opcode to libibverbs.
+ * The operations that a process may post. IB_WR_REG_MR and others are for the kernel only, and to
+ * libibverbs the number of IB_WR_RDMA_READ_WITH_INV is another opcode.
  */
 #define EMU_USER_SENDS		(BIT(IB_WR_SEND) | BIT(IB_WR_SEND_WITH_IMM) |		\
 				 BIT(IB_WR_SEND_WITH_INV))
@@ -40,21 +40,21 @@
 /* The part of a key that its consumer chooses. */
 #define EMU_USER_KEY_MASK	(BIT(EMU_KEY_SHIFT) - 1)
 
-/* What is read of a request; behind that is the address that librxe has for rdma_rxe. */
+/* The part of a request that is read. An address follows, which only rdma_rxe needs. */
 #define EMU_USER_WR_BYTES	offsetof(struct rxe_send_wr, wr.ud.av)
 
 /* Bytes of an atomic operation's operand. */
 #define EMU_ATOMIC_BYTES	8
 
-/* What a window can be bound with; all else means nothing. */
+/* The flags of a bind that are supported; all others are ignored. */
 #define EMU_BIND_ACCESS		(EMU_WINDOW_ACCESS | IB_ZERO_BASED)
 
 /**
  * struct emu_user_sq - where a process posts requests
  * @ring: the ring
  * @base: entry of the ring that is position 0 of the queue pair's
- * @wr: copy of the request that the owner of the doorbell takes; on its stack it would be cleared
- *	each time, by kernels that are built so
+ * @wr: copy of the request that the owner of the doorbell takes; not on the stack, because with
+ *	CONFIG_INIT_STACK_ALL_* it would be initialised each time
  */
 struct emu_user_sq {
 	struct emu_uring *ring;
@@ -71,7 +71,7 @@ static void emu_user_refuse(struct emu_refusal *refusal, enum ib_wc_status statu
 	refusal->why = why;
 }
 
-/* Does this queue pair execute @opcode, which may be any number, for a process? */
+/* Whether a process may post @opcode, which may be any number, to this queue pair. */
 static bool emu_user_may_post(const struct emu_qp *qp, u32 opcode)
 {
 	u64 ops = emu_send_ops(qp->ibqp.qp_type) & EMU_USER_OPS;
@@ -93,7 +93,7 @@ static void emu_user_fill_inline(const struct emu_qp *qp, struct emu_swqe *wqe,
 		emu_user_refuse(refusal, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
 		return;
 	}
-	/* Nobody looks at the data before it is sent, so it may change while it is copied. */
+	/* The process may change the data during the copy: the kernel does not interpret it. */
 	memcpy(wqe->sge, from->dma.inline_data, length);
 	wqe->length = length;
 }
@@ -109,8 +109,8 @@ static void emu_user_fill_sges(const struct emu_qp *qp, struct emu_swqe *wqe,
 	if (BIT(wqe->opcode) & EMU_USER_READS)
 		max_sge = min_t(u32, max_sge, qp->edev->ibdev.attrs.max_sge_rd);
 	/*
-	 * IBTA vol. 1 has one data segment for the result, though some HCAs scatter it. A queue
-	 * pair may have none.
+	 * An atomic has one data segment for its result (IBTA vol. 1), although some HCAs allow
+	 * more. A queue pair may have been created with none.
 	 */
 	if (BIT(wqe->opcode) & EMU_USER_ATOMICS)
 		max_sge = min_t(u32, max_sge, 1);
@@ -136,9 +136,9 @@ static void emu_user_fill_ud(struct emu_qp *qp, struct emu_swqe *wqe, const stru
 	struct emu_av *av = emu_swqe_av(qp, wqe);
 	u32 qkey = wr->wr.ud.remote_qkey;
 
-	/* A packet has no room for more. */
+	/* A packet has room for 24 bits. */
 	wqe->ud.qpn = wr->wr.ud.remote_qpn & IB_QPN_MASK;
-	/* IBTA vol. 1, 10.2.5: the highest bit asks for the queue pair's own. */
+	/* IBTA vol. 1, 10.2.5: the highest bit asks for the Q_Key of the queue pair. */
 	wqe->ud.qkey = qkey & BIT(31) ? READ_ONCE(qp->qkey) : qkey;
 	wqe->ud.pkey_index = 0;
 	if (!emu_user_find_av(wr->wr.ud.ah_num, qp->ibqp.pd, av) ||
@@ -146,7 +146,7 @@ static void emu_user_fill_ud(struct emu_qp *qp, struct emu_swqe *wqe, const stru
 		emu_user_refuse(refusal, IB_WC_LOC_QP_OP_ERR, EMU_SYN_REQUEST);
 }
 
-/* The operand is where inline data would be, and in the entry's own memory, too. */
+/* The operand is where inline data would be, but is copied to the field for a swap value. */
 static void emu_user_fill_atomic_write(struct emu_swqe *wqe, const struct rxe_send_wr *wr,
 				       const struct rxe_send_wqe *from)
 {
@@ -161,7 +161,7 @@ static void emu_user_fill_atomic_write(struct emu_swqe *wqe, const struct rxe_se
 static void emu_user_fill_bind(struct emu_swqe *wqe, const struct rxe_send_wr *wr)
 {
 	wqe->bind.mw_key = wr->wr.mw.mw_rkey;
-	/* Of the new key a process chooses the low byte; librxe passes on what it was given. */
+	/* The process chooses the low byte of the new key only, but librxe passes a whole key. */
 	wqe->bind.new_key = (wr->wr.mw.mw_rkey & ~EMU_USER_KEY_MASK) |
 			    (wr->wr.mw.rkey & EMU_USER_KEY_MASK);
 	wqe->bind.mr_key = wr->wr.mw.mr_lkey;
@@ -170,7 +170,7 @@ static void emu_user_fill_bind(struct emu_swqe *wqe, const struct rxe_send_wr *w
 	wqe->bind.length = wr->wr.mw.length;
 }
 
-/* Fills in what the operation needs. @wr is a copy. */
+/* Fills in the fields that depend on the operation. */
 static void emu_user_fill_op(struct emu_qp *qp, struct emu_swqe *wqe,
 			     const struct rxe_send_wr *wr, struct emu_refusal *refusal)
 {
@@ -193,9 +193,10 @@ static void emu_user_fill_op(struct emu_qp *qp, struct emu_swqe *wqe,
 	}
 }
 
-/* @wr is a copy of what is asked for by the entry at @from. */
-static void emu_user_fill(struct emu_qp *qp, struct emu_swqe *wqe, const struct rxe_send_wr *wr,
-			  const struct rxe_send_wqe *from, struct emu_refusal *refusal)
+/* Fills in @wqe from @wr, a copy of the request in the process's entry at @from. */
+static void emu_user_fill_swqe(struct emu_qp *qp, struct emu_swqe *wqe,
+			       const struct rxe_send_wr *wr, const struct rxe_send_wqe *from,
+			       struct emu_refusal *refusal)
 {
 	bool known = emu_user_may_post(qp, wr->opcode);
 
@@ -236,14 +237,14 @@ bool emu_user_fetch(struct emu_qp *qp, struct emu_refusal *refusal)
 	if (emu_uring_producer(sq->ring) == at)
 		return false;
 	emu_uring_copy(&sq->wr, &from->wr, EMU_USER_WR_BYTES);
-	emu_user_fill(qp, wqe, &sq->wr, from, refusal);
-	/* The slot is free, whatever has been retired: the entry before it has ended. */
+	emu_user_fill_swqe(qp, wqe, &sq->wr, from, refusal);
+	/* The slot is free even if nothing was retired yet: the entry in it has been executed. */
 	atomic_set(&qp->sq.head, pos + 1);
 	emu_ring_publish(&wqe->slot, pos);
 	return true;
 }
 
-/* The owner of the pump of its CQ calls it: see cq.c. */
+/* Tells the process how many requests have been retired. Called by the owner of the CQ's pump. */
 void emu_user_retired_sends(const struct emu_qp *qp)
 {
 	const struct emu_user_sq *sq = qp->user_sq;
@@ -256,7 +257,7 @@ u32 emu_user_sends_end(const struct emu_qp *qp)
 	return emu_uring_producer(qp->user_sq->ring);
 }
 
-/* See @drop_sends of struct emu_user_ops: the queue pair has no completions. */
+/* See @drop_sends of struct emu_user_ops. None of the queue pair's completions are left. */
 void emu_user_drop_sends(struct emu_qp *qp, u32 end)
 {
 	struct emu_user_sq *sq = qp->user_sq;
@@ -272,7 +273,7 @@ static size_t emu_user_swqe_size(const struct ib_qp_cap *cap)
 	return sizeof(struct rxe_send_wqe) + max(data, cap->max_send_sge * sizeof(struct rxe_sge));
 }
 
-/* Sets the size in @init to what it becomes. */
+/* Creates the ring of a queue pair's requests. Sets the size in @init to that of the ring. */
 int emu_user_make_sq(struct emu_qp *qp, struct ib_qp_init_attr *init, struct ib_udata *udata)
 {
 	struct emu_user_sq *sq = kzalloc(sizeof(*sq), GFP_KERNEL_ACCOUNT);
