@@ -53,7 +53,7 @@ int emu_av_init(struct emu_av *av, struct emu_device *edev, const struct rdma_ah
 		av->sgid = grh->sgid_attr->gid;
 		av->dgid = grh->dgid;
 	}
-	/* A GID whose network device is just being removed reaches nobody. */
+	/* Fails if the network device is just being removed; then the GID reaches nobody. */
 	av->vlan_id = EMU_NO_VLAN;
 	if (edev->ethernet)
 		rdma_read_gid_l2_fields(grh->sgid_attr, &av->vlan_id, av->smac);
@@ -69,7 +69,7 @@ int emu_modify_ah(struct ib_ah *ibah, struct rdma_ah_attr *attr)
 	if (err)
 		return err;
 	ah->attr = *attr;
-	/* The reference is the caller's. */
+	/* The caller owns the reference to it. */
 	ah->attr.grh.sgid_attr = NULL;
 	return 0;
 }

@@ -5,14 +5,15 @@
  * All emulated ports of the machine are connected to each other. An InfiniBand port is found by
  * its LID; with a global route, it must have the destination's GID too. An Ethernet port is found
  * by any of its GIDs together with the GID's type: RoCE v1 and v2 do not reach each other.
- * Network namespaces are joined as well: if several of them have an address, each sender reaches
- * the one in its own. Lookups run under RCU and take no lock. emu_fabric_lock serialises changes;
- * a grace period after a port has been taken out, nobody uses it any more.
+ * Ports in different network namespaces reach each other, too; if an address exists in several of
+ * them, a sender reaches the one in its own. Lookups run under RCU and take no lock.
+ * emu_fabric_lock serialises changes; a grace period after a port has been taken out, nobody uses
+ * it any more.
  *
  * A connected queue pair keeps using the peer that it found until the fabric's generation
- * changes: see engine/in_memory.c. Whoever changes what leads to a peer, or what a peer checks,
- * calls emu_fabric_changed() after the change, and before reporting it: here, for addresses;
- * ports.c, for the state of links and for P_Keys; qp.c, for queue pairs.
+ * changes: see engine/in_memory.c. So emu_fabric_changed() must be called after each change that
+ * may lead to another peer, or to another result of a peer's checks, and before that change is
+ * reported: here for addresses, in ports.c for link states and P_Keys, in qp.c for queue pairs.
  */
 #include <linux/hashtable.h>
 #include <linux/jhash.h>
@@ -20,7 +21,7 @@
 
 #include "net.h"
 
-/* A thousand ports or so, with few GIDs each. */
+/* For a thousand ports or so, with few GIDs each. */
 #define EMU_GID_HASH_BITS	10
 
 /**
@@ -29,7 +30,7 @@
  * @rcu: for freeing it
  * @gid: the address
  * @type: RoCE version, or IB_GID_TYPE_IB
- * @twin: there was another one of this address and type when it was added
+ * @twin: when it was added, there was another one of the same address and type
  * @port: the port that has it
  * @net: the network namespace that has it; only compared
  * @ndev: the network device that has it, the port's or one on top of that; NULL for
@@ -49,7 +50,7 @@ struct emu_gid {
 static DEFINE_MUTEX(emu_fabric_lock);
 static DEFINE_XARRAY_ALLOC1(emu_lids);
 static DEFINE_HASHTABLE(emu_gids, EMU_GID_HASH_BITS);
-/* Odd, so never 0: a queue pair that remembers a peer of generation 0 remembers none. */
+/* Always odd, so never 0, which stands for a queue pair that remembers no peer. */
 atomic_long_t emu_fabric_gen __read_mostly = ATOMIC_LONG_INIT(1);
 
 static u32 emu_gid_hash(const union ib_gid *gid, enum ib_gid_type type)
@@ -60,9 +61,9 @@ static u32 emu_gid_hash(const union ib_gid *gid, enum ib_gid_type type)
 /**
  * emu_fabric_changed() - make all queue pairs look up their peers again
  *
- * Full barrier: whoever sees the new generation sees what was changed before the call, and
- * whoever sees what the caller does after it, the opening of a gate or the end of a grace
- * period, sees the new generation.
+ * This is a full barrier. Whoever sees the new generation sees the change before the call; and
+ * whoever sees what the caller does after it, such as opening a gate, or runs after a grace
+ * period that the caller waited for, sees the new generation.
  *
  * Context: Any.
  */
@@ -90,7 +91,7 @@ static int emu_fabric_claim_lid(struct emu_port *port, u16 lid)
  * @lid: 1 to EMU_MAX_LID; 0 for the smallest free one
  *
  * Context: Process context.
- * Return: 0; -EBUSY if another port has it, or all are taken; -ENOMEM. After an
+ * Return: 0; -EBUSY if another port has it, or none is free; -ENOMEM. After an
  * error, the port keeps the LID that it had.
  */
 int emu_fabric_add_lid(struct emu_port *port, u16 lid)
@@ -117,8 +118,8 @@ void emu_fabric_del_lid(struct emu_port *port)
 	mutex_unlock(&emu_fabric_lock);
 }
 
-static bool emu_gid_is(const struct emu_gid *entry, const union ib_gid *gid,
-		       enum ib_gid_type type)
+static bool emu_gid_matches(const struct emu_gid *entry, const union ib_gid *gid,
+			    enum ib_gid_type type)
 {
 	return entry->type == type && !memcmp(&entry->gid, gid, sizeof(*gid));
 }
@@ -129,16 +130,16 @@ static bool emu_fabric_has_gid(const union ib_gid *gid, enum ib_gid_type type)
 
 	lockdep_assert_held(&emu_fabric_lock);
 	hash_for_each_possible(emu_gids, entry, node, emu_gid_hash(gid, type)) {
-		if (emu_gid_is(entry, gid, type))
+		if (emu_gid_matches(entry, gid, type))
 			return true;
 	}
 	return false;
 }
 
 /*
- * Adds one more address of @port, which @ndev has, in @net. If two ports have the same address in
- * one namespace, the one whose own network device has it is found, or else the one that was added
- * last. Returns the entry, or ERR_PTR(-ENOMEM).
+ * Adds an address to those of @port; @ndev, in @net, has it. If two ports have the same address in
+ * one namespace, lookups find the port whose own network device has it, or else the one that was
+ * added last. Returns the entry, or ERR_PTR(-ENOMEM).
  */
 struct emu_gid *emu_fabric_add_gid(struct emu_port *port, const union ib_gid *gid,
 				   enum ib_gid_type type, const struct net *net,
@@ -170,36 +171,36 @@ void emu_fabric_del_gid(struct emu_gid *entry)
 	mutex_unlock(&emu_fabric_lock);
 }
 
-/* Returns the entry of one of a port's own addresses, or NULL. Under rcu_read_lock(). */
+/* Returns a port's own entry of an address, or NULL. Under rcu_read_lock(). */
 static struct emu_gid *emu_port_find_gid(const struct emu_port *port, const union ib_gid *gid,
 					 enum ib_gid_type type)
 {
 	struct emu_gid *entry;
 
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, type)) {
-		if (entry->port == port && emu_gid_is(entry, gid, type))
+		if (entry->port == port && emu_gid_matches(entry, gid, type))
 			return entry;
 	}
 	return NULL;
 }
 
 /*
- * Chooses among several ports that have the destination's address. That is the sender's own port if
- * the source is the same address; else one in the sender's namespace, preferably one that has the
- * address on its own network device rather than on one on top of that; else that of @first, the
- * entry that was added last.
+ * Chooses among several ports that have the destination's address: the sender's own port, if the
+ * source has the same address; else a port in the sender's namespace, preferably one that has the
+ * address on its own network device rather than on one on top of that; else the port of @first,
+ * the entry that was added last.
  */
-static noinline struct emu_port *emu_fabric_find_twin(const struct emu_av *av,
-						      struct emu_gid *first)
+static noinline struct emu_port *emu_fabric_choose_twin(const struct emu_av *av,
+							struct emu_gid *first)
 {
 	const struct emu_gid *source = emu_port_find_gid(av->port, &av->sgid, av->gid_type);
 	const struct net *net = source ? source->net : NULL;
 	struct emu_gid *entry, *near = NULL;
 
-	if (source && emu_gid_is(source, &av->dgid, av->gid_type))
+	if (source && emu_gid_matches(source, &av->dgid, av->gid_type))
 		return av->port;
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
-		if (entry->net != net || !emu_gid_is(entry, &av->dgid, av->gid_type))
+		if (entry->net != net || !emu_gid_matches(entry, &av->dgid, av->gid_type))
 			continue;
 		if (entry->ndev == READ_ONCE(entry->port->netdev))
 			return entry->port;
@@ -214,25 +215,26 @@ static struct emu_port *emu_fabric_find_gid(const struct emu_av *av)
 	struct emu_gid *entry;
 
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(&av->dgid, av->gid_type)) {
-		if (emu_gid_is(entry, &av->dgid, av->gid_type))
-			return unlikely(entry->twin) ? emu_fabric_find_twin(av, entry) : entry->port;
+		if (emu_gid_matches(entry, &av->dgid, av->gid_type))
+			return unlikely(entry->twin) ? emu_fabric_choose_twin(av, entry) :
+						       entry->port;
 	}
 	return NULL;
 }
 
-/* The InfiniBand port that has a LID, or NULL. Under rcu_read_lock(), which keeps the port. */
+/* Returns the InfiniBand port that has a LID, or NULL. rcu_read_lock() keeps the port. */
 struct emu_port *emu_fabric_find_lid(u16 lid)
 {
 	return xa_load(&emu_lids, lid);
 }
 
-/* The InfiniBand port that has a GID, or NULL. Under rcu_read_lock(), which keeps the port. */
+/* Returns the InfiniBand port that has a GID, or NULL. rcu_read_lock() keeps the port. */
 struct emu_port *emu_fabric_find_ib_gid(const union ib_gid *gid)
 {
 	struct emu_gid *entry;
 
 	hash_for_each_possible_rcu(emu_gids, entry, node, emu_gid_hash(gid, IB_GID_TYPE_IB)) {
-		if (emu_gid_is(entry, gid, IB_GID_TYPE_IB))
+		if (emu_gid_matches(entry, gid, IB_GID_TYPE_IB))
 			return entry->port;
 	}
 	return NULL;
@@ -257,12 +259,12 @@ void emu_fabric_each_ib_port(void (*function)(struct emu_port *port, void *data)
 }
 
 /**
- * emu_fabric_find() - the port that an address vector leads to
+ * emu_fabric_find() - find the port that an address vector leads to
  * @av: unicast address vector
  *
- * An InfiniBand port discards a message with a global route to a GID that the
- * port does not have (IBTA vol. 1, 9.6.1.5). So such a port is not found, even
- * if it has the LID.
+ * An InfiniBand port discards a message whose global route leads to a GID that the
+ * port does not have (IBTA vol. 1, 9.6.1.5). So such a port is not found, even if it
+ * has the LID.
  *
  * Context: Any, under rcu_read_lock(), which keeps the port.
  * Return: the port, or NULL if nobody has the address.

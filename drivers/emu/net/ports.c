@@ -2,19 +2,18 @@
 /*
  * Ports: what the adapter reports about them, and what can change at run time.
  *
- * Each change raises its event (IBTA vol. 1, 11.6.3) after the change can be seen.
- * Changes before the device is registered are reported to nobody: the midlayer does
- * not pass events on then.
+ * Each change becomes visible first, and then raises its event (IBTA vol. 1, 11.6.3). Before
+ * the device is registered, the midlayer does not pass events on, so nobody is told of a change.
  *
  * Locks, outermost first:
  *
- *   RTNL		the binding of ports to network devices, together with
+ *   RTNL		and emu_ports_lock: the binding of ports to network devices
  *   emu_ports_lock	all tables and addresses. Not held across a call of the
  *			midlayer that may sleep. emu_fabric_lock is taken inside.
  *   emu_state_lock	the state of the link, and what it follows from. Taken with
  *			interrupts off: a fault can take a port down in any context.
  *
- * The engine takes none of them. What it remembers ends with emu_fabric_changed().
+ * To read any of these, the engine takes no lock; emu_fabric_changed() makes it look again.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -45,7 +44,7 @@
 #define EMU_BOUND_HASH_BITS	8
 
 static DEFINE_MUTEX(emu_ports_lock);
-/* Raw: an engine takes it, when a fault takes a port down. */
+/* Raw, because an engine takes it when a fault takes a port down. */
 static DEFINE_RAW_SPINLOCK(emu_state_lock);
 /*
  * Ports that are bound to a network device, hashed by the address of its struct.
@@ -53,7 +52,7 @@ static DEFINE_RAW_SPINLOCK(emu_state_lock);
  */
 static DEFINE_HASHTABLE(emu_bound, EMU_BOUND_HASH_BITS);
 
-/* The default settings of a port. */
+/* Sets the default settings of a port. */
 void emu_port_config_init(struct emu_port_config *config)
 {
 	*config = (struct emu_port_config) {
@@ -64,10 +63,10 @@ void emu_port_config_init(struct emu_port_config *config)
 }
 
 /*
- * Values that were not set are those of the network device, or 4X EDR without one. Takes the
- * RTNL, under which the device is therefore never unregistered.
+ * Gets the active width and speed: those that were set, else those of the network device, or 4X
+ * EDR if there is none. Takes RTNL, so a device must not be unregistered with RTNL held.
  */
-static void emu_port_rate(struct emu_port *port, u8 *width, u16 *speed)
+static void emu_port_query_rate(struct emu_port *port, u8 *width, u16 *speed)
 {
 	u16 wanted_speed = READ_ONCE(port->wanted_speed);
 	u8 wanted_width = READ_ONCE(port->wanted_width);
@@ -100,7 +99,7 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 	attr->qkey_viol_cntr = emu_read_counter(port, EMU_CNT_QKEY);
 	attr->lid = READ_ONCE(port->lid);
 	attr->max_vl_num = 1;
-	emu_port_rate(port, &attr->active_width, &attr->active_speed);
+	emu_port_query_rate(port, &attr->active_width, &attr->active_speed);
 	if (port->edev->ethernet) {
 		attr->ip_gids = true;
 		return 0;
@@ -114,9 +113,9 @@ int emu_query_port(struct ib_device *ibdev, u32 port_num, struct ib_port_attr *a
 }
 
 /*
- * Consumers announce by it which managers a port has: connection management, device
- * management. Returns 0; -EINVAL for the subnet manager, which emu_port_set_sm() sets; or
- * -EOPNOTSUPP for other changes.
+ * Changes the capabilities by which consumers announce the managers of a port, such as connection
+ * or device management. Returns 0; -EINVAL for that of the subnet manager, which is set by
+ * emu_port_set_sm(), and for those that a port always has; or -EOPNOTSUPP for other changes.
  */
 int emu_modify_port(struct ib_device *ibdev, u32 port_num, int mask, struct ib_port_modify *change)
 {
@@ -168,14 +167,14 @@ void emu_port_dispatch(struct emu_port *port, enum ib_event_type type)
 }
 
 /* Reports a change for which there is no event. Any context but NMI. */
-static void emu_port_changed(struct emu_port *port)
+static void emu_port_attr_changed(struct emu_port *port)
 {
 	ib_port_attr_changed(&port->edev->ibdev, port->num);
 }
 
 /*
- * Updates the state of the link after a change. Consumers are told if the port
- * becomes active, or ceases to be.
+ * Derives the state of the link anew after a change. Reports to consumers if the port has become
+ * active, or is not active any more.
  */
 static void emu_port_update_state(struct emu_port *port)
 {
@@ -224,7 +223,7 @@ static enum hrtimer_restart emu_port_flap_end(struct hrtimer *timer)
 	struct emu_port *port = container_of(timer, struct emu_port, flap_timer);
 
 	emu_port_set_flapping(port, false);
-	/* release: the next flap comes after the end of this one */
+	/* release: the next flap begins only after the port is up again */
 	atomic_set_release(&port->flap, 0);
 	return HRTIMER_NORESTART;
 }
@@ -234,7 +233,7 @@ static enum hrtimer_restart emu_port_flap_end(struct hrtimer *timer)
  * @port: the port
  * @ms: for how many milliseconds
  *
- * Does nothing if it is down for a while already.
+ * Does nothing if the last call still keeps it down.
  *
  * Context: Any but NMI.
  */
@@ -315,8 +314,8 @@ int emu_port_set_sm_lid(struct emu_port *port, u16 lid)
 	return 0;
 }
 
-/* Has the clients of a port register again, if it uses a subnet manager that is new. */
-static void emu_port_notice_sm(struct emu_port *port, void *data)
+/* Makes the clients of a port register again, if the port uses @data as its subnet manager. */
+static void emu_port_reregister_clients(struct emu_port *port, void *data)
 {
 	const struct emu_port *sm = data;
 
@@ -324,17 +323,17 @@ static void emu_port_notice_sm(struct emu_port *port, void *data)
 		emu_port_dispatch(port, IB_EVENT_CLIENT_REREGISTER);
 }
 
-/* If this port is the subnet manager's, tells all ports that use it that it is new. */
+/* If this port is a subnet manager's, tells all ports that use it that it has just begun. */
 void emu_port_announce_sm(struct emu_port *port)
 {
 	if (READ_ONCE(port->sa))
-		emu_fabric_each_ib_port(emu_port_notice_sm, port);
+		emu_fabric_each_ib_port(emu_port_reregister_clients, port);
 }
 
 /**
- * emu_port_set_sm() - make a port that of the subnet manager, or end that
+ * emu_port_set_sm() - make a port the subnet manager's, or undo that
  * @port: the port
- * @on: whether it is to be
+ * @on: whether it is to be the subnet manager's
  *
  * Context: Process context.
  * Return: 0; -EINVAL for an Ethernet port; -ENOMEM.
@@ -348,7 +347,7 @@ int emu_port_set_sm(struct emu_port *port, bool on)
 	ret = emu_sa_set(port, on);
 	if (ret <= 0)
 		return ret;
-	emu_port_changed(port);
+	emu_port_attr_changed(port);
 	emu_port_announce_sm(port);
 	return 0;
 }
@@ -358,7 +357,7 @@ static bool emu_gid_is_set(const union ib_gid *gid)
 	return memchr_inv(gid, 0, sizeof(*gid));
 }
 
-/* If a GID is in the table twice, the fabric has it twice too. */
+/* Changes an entry. A GID that is in the table twice is also in the fabric twice. */
 static int emu_port_replace_gid(struct emu_port *port, unsigned int index,
 				const union ib_gid *gid)
 {
@@ -436,12 +435,12 @@ int emu_port_set_pkey(struct emu_port *port, unsigned int index, u16 pkey)
 	return 0;
 }
 
-/* No event: consumers see it when they ask. */
+/* Derives the active MTU anew. There is no event for that, so consumers see it when they ask. */
 static void emu_port_update_mtu(struct emu_port *port)
 {
 	lockdep_assert_held(&emu_ports_lock);
 	WRITE_ONCE(port->mtu, port->wanted_mtu ?: port->netdev_mtu ?: IB_MTU_4096);
-	emu_port_changed(port);
+	emu_port_attr_changed(port);
 }
 
 /* Sets the active MTU, or lets it follow the network device if @mtu is 0. Returns 0, or -EINVAL. */
@@ -456,8 +455,8 @@ int emu_port_set_mtu(struct emu_port *port, enum ib_mtu mtu)
 	return 0;
 }
 
-/* The network device's MTU has room for the headers as well. */
-static void emu_port_note_mtu(struct emu_port *port, const struct net_device *netdev)
+/* Records the largest MTU for which the network device has room, headers included. */
+static void emu_port_set_netdev_mtu(struct emu_port *port, const struct net_device *netdev)
 {
 	port->netdev_mtu = netdev ? iboe_get_mtu(READ_ONCE(netdev->mtu)) ?: IB_MTU_256 : 0;
 	emu_port_update_mtu(port);
@@ -472,17 +471,20 @@ int emu_port_set_width(struct emu_port *port, enum ib_port_width width)
 	if (width && ib_width_enum_to_int(width) < 0)
 		return -EINVAL;
 	WRITE_ONCE(port->wanted_width, width);
-	emu_port_changed(port);
+	emu_port_attr_changed(port);
 	return 0;
 }
 
-/* Likewise, the active speed of a lane. */
+/*
+ * Sets the active speed of a lane, or lets it follow the network device if @speed is 0. Returns 0,
+ * or -EINVAL.
+ */
 int emu_port_set_speed(struct emu_port *port, enum ib_port_speed speed)
 {
 	if (hweight16(speed) > 1 || speed > IB_SPEED_XDR)
 		return -EINVAL;
 	WRITE_ONCE(port->wanted_speed, speed);
-	emu_port_changed(port);
+	emu_port_attr_changed(port);
 	return 0;
 }
 
@@ -492,10 +494,10 @@ static bool emu_netdev_is_up(const struct net_device *netdev)
 }
 
 /*
- * Records the binding. Under the RTNL, so that the network device stays until the
- * binding is known.
+ * Records to which network device the port is bound, or to none. Under RTNL, so that the network
+ * device cannot be unregistered before the notifier can find the binding.
  */
-static void emu_port_note_netdev(struct emu_port *port, const struct net_device *netdev)
+static void emu_port_record_netdev(struct emu_port *port, const struct net_device *netdev)
 {
 	ASSERT_RTNL();
 	mutex_lock(&emu_ports_lock);
@@ -505,15 +507,15 @@ static void emu_port_note_netdev(struct emu_port *port, const struct net_device 
 	strscpy(port->netdev_name, netdev ? netdev_name(netdev) : "", IFNAMSIZ);
 	if (netdev)
 		hash_add(emu_bound, &port->bound, (unsigned long)netdev);
-	emu_port_note_mtu(port, netdev);
+	emu_port_set_netdev_mtu(port, netdev);
 	mutex_unlock(&emu_ports_lock);
-	/* It decides which of two ports an address leads to. */
+	/* If two ports have an address, their network devices decide which one is found. */
 	emu_fabric_changed();
 	emu_port_set_link(port, netdev && emu_netdev_is_up(netdev));
 }
 
-/* The port that is bound to a network device, or NULL. Under RTNL. */
-static struct emu_port *emu_port_of_netdev(const struct net_device *netdev)
+/* Returns the port that is bound to a network device, or NULL. Under RTNL. */
+static struct emu_port *emu_port_find_by_netdev(const struct net_device *netdev)
 {
 	struct emu_port *port, *found = NULL;
 
@@ -527,12 +529,12 @@ static struct emu_port *emu_port_of_netdev(const struct net_device *netdev)
 }
 
 /*
- * Two ports on one network device would have the same GIDs, and one of them would get
- * the messages for both.
+ * Refuses a network device that another port is bound to: both ports would have the same GIDs, and
+ * one of them would get the messages for both.
  */
 static int emu_port_check_netdev(struct emu_port *port, const struct net_device *netdev)
 {
-	struct emu_port *other = emu_port_of_netdev(netdev);
+	struct emu_port *other = emu_port_find_by_netdev(netdev);
 
 	if (!other || other == port)
 		return 0;
@@ -549,7 +551,7 @@ static int emu_port_bind(struct emu_port *port, struct net_device *netdev)
 	if (!err)
 		err = ib_device_set_netdev(&port->edev->ibdev, netdev, port->num);
 	if (!err)
-		emu_port_note_netdev(port, netdev);
+		emu_port_record_netdev(port, netdev);
 	return err;
 }
 
@@ -559,8 +561,8 @@ static int emu_port_bind(struct emu_port *port, struct net_device *netdev)
  * @netdev: the network device
  *
  * Context: Process context.
- * Return: 0; -ENODEV if the network device unregisters; -EBUSY if another port is bound to it; or
- * what ib_device_set_netdev() returned.
+ * Return: 0; -ENODEV if the network device is being unregistered; -EBUSY if another port is bound
+ * to it; or what ib_device_set_netdev() returned.
  */
 int emu_port_bind_netdev(struct emu_port *port, struct net_device *netdev)
 {
@@ -609,12 +611,13 @@ int emu_port_set_netdev(struct emu_port *port, struct net *net, const char *name
 }
 
 /**
- * emu_port_netdev_name() - get the current name of its network device, or the last one it had
+ * emu_port_netdev_name() - get the name of a port's network device
  * @port: the port
- * @name: receives the name, IFNAMSIZ bytes; unchanged if the port was bound to none
+ * @name: receives the name, IFNAMSIZ bytes: the current one, or the last one if the network
+ *	device has gone; unchanged if the port was bound to none
  *
  * Context: Process context; takes RTNL for an Ethernet port.
- * Return: true if the port is bound to it now.
+ * Return: true if the port is bound to a network device now.
  */
 bool emu_port_netdev_name(struct emu_port *port, char *name)
 {
@@ -622,7 +625,7 @@ bool emu_port_netdev_name(struct emu_port *port, char *name)
 
 	if (!port->edev->ethernet)
 		return false;
-	/* Waits for the end of a renaming. */
+	/* If it is being renamed, this waits for the new name. */
 	rtnl_lock();
 	bound = port->netdev;
 	if (*port->netdev_name)
@@ -636,21 +639,21 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 {
 	switch (event) {
 	case NETDEV_REGISTER:
-		/* It comes from another network namespace, maybe under another name. */
+		/* It has come from another network namespace, and may have another name now. */
 		strscpy(port->netdev_name, netdev_name(netdev), IFNAMSIZ);
 		break;
 	case NETDEV_UNREGISTER:
 		/* It may only be on its way to another network namespace. */
 		if (READ_ONCE(netdev->reg_state) == NETREG_REGISTERED)
 			break;
-		/* The midlayer lets go of it too. */
+		/* The midlayer releases it, too. */
 		hash_del(&port->bound);
 		WRITE_ONCE(port->netdev, NULL);
-		emu_port_note_mtu(port, NULL);
+		emu_port_set_netdev_mtu(port, NULL);
 		emu_port_set_link(port, false);
 		break;
 	case NETDEV_CHANGEMTU:
-		emu_port_note_mtu(port, netdev);
+		emu_port_set_netdev_mtu(port, netdev);
 		break;
 	case NETDEV_CHANGENAME:
 		strscpy(port->netdev_name, netdev_name(netdev), IFNAMSIZ);
@@ -659,8 +662,8 @@ static void emu_port_netdev_event(struct emu_port *port, struct net_device *netd
 	case NETDEV_DOWN:
 	case NETDEV_CHANGE:
 		emu_port_set_link(port, emu_netdev_is_up(netdev));
-		/* The speed may be another one, which has no event. */
-		emu_port_changed(port);
+		/* The speed may have changed, for which there is no event. */
+		emu_port_attr_changed(port);
 		break;
 	}
 }
@@ -698,14 +701,14 @@ static int emu_port_init_addresses(struct emu_port *port, const struct emu_port_
  * @config: its settings; but emu_port_set_netdev() binds its network device
  *
  * Context: Process context.
- * Return: 0; -ENOMEM; or what emu_port_set_lid() and the like returned. In any case
+ * Return: 0; -ENOMEM; or what emu_port_set_lid() and the like returned. Even after an error,
  * the caller must call emu_port_exit().
  */
 int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 {
 	int err;
 
-	/* In the hard interrupt, for the CPU may be kept busy: see queue/doorbell.c. */
+	/* Hard, because a soft interrupt may wait long for a busy CPU: see queue/doorbell.c. */
 	hrtimer_init(&port->flap_timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 	port->flap_timer.function = emu_port_flap_end;
 	emu_sa_init(port);
@@ -724,16 +727,16 @@ int emu_port_init(struct emu_port *port, const struct emu_port_config *config)
 		err = emu_port_set_speed(port, config->speed);
 	if (!err && !port->edev->ethernet)
 		err = emu_port_init_addresses(port, config);
-	/* The caller announces it when it can answer. */
+	/* The caller announces it as soon as it can answer. */
 	if (!err && config->sm)
 		err = port->edev->ethernet ? -EINVAL : min(emu_sa_set(port, true), 0);
 	return err;
 }
 
 /*
- * Takes a port out of the fabric, after its device was unregistered and can make it flap no
- * more, having no queue pairs. Engines may still look at the port for a grace period; after
- * that, the caller frees its counters with free_percpu().
+ * Takes a port out of the fabric. Its device is unregistered and has no queue pairs, so nothing
+ * makes the port flap any more. Engines of other devices may still read the port for a grace
+ * period; after that, the caller frees its counters by free_percpu().
  */
 void emu_port_exit(struct emu_port *port)
 {
@@ -743,7 +746,7 @@ void emu_port_exit(struct emu_port *port)
 	hrtimer_cancel(&port->flap_timer);
 	if (port->edev->ethernet) {
 		rtnl_lock();
-		emu_port_note_netdev(port, NULL);
+		emu_port_record_netdev(port, NULL);
 		rtnl_unlock();
 	}
 	mutex_lock(&emu_ports_lock);

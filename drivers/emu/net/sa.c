@@ -3,33 +3,33 @@
  * The subnet administrator.
  *
  * A port that is set to be the subnet manager's has one, struct emu_sa, until that is undone or
- * its device is removed. The MAD layer passes each MAD that the port's queue pair 1 receives to
- * emu_process_mad() first, in process context, and sends what that answers. There is no subnet
- * manager beside it, and no queue pair 0: ports get their LIDs from configfs.
+ * its device is removed. The MAD layer first passes each MAD that queue pair 1 of the port receives
+ * to emu_process_mad(), in process context, and sends the answer. There is no real subnet manager,
+ * and no queue pair 0: ports get their LIDs from configfs.
  *
- * What is kept belongs to the port that has asked for it: its memberships and services, of all
+ * Records belong to the port that has asked for them: its memberships and services, with all
  * administrators, are in port->sa_joins and port->sa_services, at most EMU_SA_MAX_RECORDS. They
- * end when the port withdraws them, goes down or is removed, or when the administrator ends. A
- * group ends with its last member. A port can act for itself only: the LID that a MAD comes from,
- * which the fabric fills in, is that of the port whose GID it names. So one port cannot change
- * what others have asked for, and a MAD looks at each group at most once.
+ * are freed when the port withdraws them, goes down or is removed, or when the administrator ends.
+ * A group is freed with its last member. A port can act for itself only: the GID in a MAD must be
+ * that of the port with the LID from which the MAD came, and the fabric fills in that LID. So one
+ * port cannot change the records of others, and a MAD looks at each group at most once.
  *
- * Lock protocol: emu_sa_lock, a mutex, guards all of it, and port->sa. It is outside of the locks
- * of ports and of the fabric. A port leaves the fabric first, then
- * emu_sa_exit() takes the lock: whoever holds it and finds a port in the fabric may use it until
- * the lock is released.
+ * Lock protocol: emu_sa_lock, a mutex, guards all of that, and port->sa. It is taken before the
+ * locks of ports and of the fabric. A port is removed from the fabric before emu_sa_exit() takes
+ * the lock, so whoever holds it may use each port that it finds in the fabric until it releases
+ * the lock.
  */
 #include <linux/slab.h>
 
 #include "sa.h"
 
-/* 4.096 us * 2^n, about a second, as subnet managers say it. */
+/* 4.096 us * 2^n: about a second, which is what subnet managers report. */
 #define EMU_SA_RESP_TIME	18
 
 DEFINE_MUTEX(emu_sa_lock);
 
 /**
- * struct emu_sa_method - what an administrator answers
+ * struct emu_sa_method - a kind of request that an administrator answers
  * @attr: attribute of the MAD
  * @method: its method
  * @size: bytes of the attribute's record
@@ -42,7 +42,7 @@ struct emu_sa_method {
 	enum emu_sa_status (*answer)(struct emu_sa_request *rq);
 };
 
-/* The port that has a GID, or NULL. Under emu_sa_lock, which keeps the port. */
+/* Returns the port that has a GID, or NULL. emu_sa_lock keeps the port. */
 struct emu_port *emu_sa_port_of_gid(const union ib_gid *gid)
 {
 	struct emu_port *port;
@@ -54,7 +54,7 @@ struct emu_port *emu_sa_port_of_gid(const union ib_gid *gid)
 	return port;
 }
 
-/* Likewise, the port that has a LID. */
+/* Returns the port that has a LID, or NULL. emu_sa_lock keeps the port. */
 struct emu_port *emu_sa_port_of_lid(__be16 lid)
 {
 	struct emu_port *port;
@@ -67,8 +67,8 @@ struct emu_port *emu_sa_port_of_lid(__be16 lid)
 }
 
 /*
- * Likewise, the port that sent a MAD, or NULL if @gid is not of that port. A port that went
- * down meanwhile is not answered: its records are being dropped, and this one would stay.
+ * Returns the port that sent a MAD, or NULL if it does not have @gid, or has gone down meanwhile:
+ * in that case its records are about to be dropped, and a new one might be left behind.
  */
 struct emu_port *emu_sa_requester(const struct emu_sa_request *rq, const union ib_gid *gid)
 {
@@ -78,7 +78,7 @@ struct emu_port *emu_sa_requester(const struct emu_sa_request *rq, const union i
 	       READ_ONCE(port->state) == IB_PORT_ACTIVE ? port : NULL;
 }
 
-/* Can a port communicate with members with @pkey? */
+/* Whether a port can communicate with ports that have @pkey. */
 bool emu_sa_hears(const struct emu_port *port, u16 pkey)
 {
 	u32 i;
@@ -121,7 +121,7 @@ static const struct emu_sa_method emu_sa_methods[] = {
 	  emu_sa_del_service },
 };
 
-static const struct emu_sa_method *emu_sa_method(const struct ib_mad_hdr *hdr)
+static const struct emu_sa_method *emu_sa_find_method(const struct ib_mad_hdr *hdr)
 {
 	int i;
 
@@ -133,7 +133,7 @@ static const struct emu_sa_method *emu_sa_method(const struct ib_mad_hdr *hdr)
 	return NULL;
 }
 
-/* Nobody waits for an answer to these: IBTA vol. 1, 13.4.5. */
+/* Whether the sender waits for an answer: IBTA vol. 1, 13.4.5. */
 static bool emu_sa_wants_answer(const struct ib_mad_hdr *hdr)
 {
 	switch (hdr->method) {
@@ -147,25 +147,28 @@ static bool emu_sa_wants_answer(const struct ib_mad_hdr *hdr)
 	}
 }
 
-/* Requests of several segments have methods that are not supported either. */
-static enum emu_sa_status emu_sa_check(const struct ib_sa_mad *mad)
+/*
+ * Checks that a request is well-formed, and of a kind that is answered. Requests of several
+ * segments are not: the methods that have these are not supported.
+ */
+static enum emu_sa_status emu_sa_check_mad(const struct ib_sa_mad *mad)
 {
 	const struct ib_mad_hdr *hdr = &mad->mad_hdr;
 
 	if (hdr->base_version != IB_MGMT_BASE_VERSION ||
 	    hdr->class_version != IB_SA_CLASS_VERSION)
 		return EMU_SA_BAD_VERSION;
-	if (!emu_sa_method(hdr) || (mad->rmpp_hdr.rmpp_rtime_flags & IB_MGMT_RMPP_FLAG_ACTIVE))
+	if (!emu_sa_find_method(hdr) || (mad->rmpp_hdr.rmpp_rtime_flags & IB_MGMT_RMPP_FLAG_ACTIVE))
 		return EMU_SA_UNSUPPORTED;
 	return EMU_SA_OK;
 }
 
-/* Answers @in in @out, a copy of it. Under emu_sa_lock. */
-static void emu_sa_answer(struct emu_sa *sa, u16 slid, const struct ib_sa_mad *in,
-			  struct ib_sa_mad *out)
+/* Turns @out, which is a copy of the request @in, into the answer. Under emu_sa_lock. */
+static void emu_sa_answer_mad(struct emu_sa *sa, u16 slid, const struct ib_sa_mad *in,
+			      struct ib_sa_mad *out)
 {
-	enum emu_sa_status status = emu_sa_check(in);
-	const struct emu_sa_method *method = emu_sa_method(&in->mad_hdr);
+	enum emu_sa_status status = emu_sa_check_mad(in);
+	const struct emu_sa_method *method = emu_sa_find_method(&in->mad_hdr);
 	struct emu_sa_request rq = {
 		.sa = sa, .slid = slid, .mask = in->sa_hdr.comp_mask,
 	};
@@ -200,7 +203,7 @@ static void emu_sa_answer(struct emu_sa *sa, u16 slid, const struct ib_sa_mad *i
  * @pkey_index: not used
  *
  * Context: Process, may sleep.
- * Return: a set of &enum ib_mad_result: SUCCESS alone for what is for others.
+ * Return: a set of &enum ib_mad_result; SUCCESS alone if the MAD is for others.
  */
 int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const struct ib_wc *wc,
 		    const struct ib_grh *grh, const struct ib_mad *in, struct ib_mad *out,
@@ -213,7 +216,7 @@ int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const stru
 	if (!wc || *out_size < sizeof(struct ib_mad) ||
 	    in->mad_hdr.mgmt_class != IB_MGMT_CLASS_SUBN_ADM)
 		return ret;
-	/* Behind the end of a short one is what was in the buffer before: an answer to others. */
+	/* After a short MAD, the buffer still has data of an earlier one, sent by others. */
 	if (wc->byte_len != sizeof(struct ib_grh) + sizeof(*in))
 		return ret | IB_MAD_RESULT_CONSUMED;
 	mutex_lock(&emu_sa_lock);
@@ -221,8 +224,8 @@ int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const stru
 		ret |= IB_MAD_RESULT_CONSUMED;
 		if (emu_sa_wants_answer(&in->mad_hdr)) {
 			memcpy(out, in, sizeof(*out));
-			emu_sa_answer(port->sa, wc->slid, (const struct ib_sa_mad *)in,
-				      (struct ib_sa_mad *)out);
+			emu_sa_answer_mad(port->sa, wc->slid, (const struct ib_sa_mad *)in,
+					  (struct ib_sa_mad *)out);
 			ret = IB_MAD_RESULT_SUCCESS | IB_MAD_RESULT_REPLY;
 		}
 	}
@@ -232,7 +235,7 @@ int emu_process_mad(struct ib_device *ibdev, int flags, u32 port_num, const stru
 
 /* --- the life of administrators, and of what they keep -------------------------------- */
 
-static void emu_sa_drop_port(struct emu_port *port)
+static void emu_sa_drop_port_records(struct emu_port *port)
 {
 	lockdep_assert_held(&emu_sa_lock);
 	emu_sa_drop_joins(port);
@@ -240,8 +243,8 @@ static void emu_sa_drop_port(struct emu_port *port)
 }
 
 /*
- * Ends what the port had asked for, unless the port is up again: then it asks again, or has
- * already.
+ * Drops the records of a port that went down, unless it is up again: then it has asked for them
+ * again already, or is about to.
  */
 static void emu_sa_down_work(struct work_struct *work)
 {
@@ -249,17 +252,20 @@ static void emu_sa_down_work(struct work_struct *work)
 
 	mutex_lock(&emu_sa_lock);
 	if (READ_ONCE(port->state) != IB_PORT_ACTIVE)
-		emu_sa_drop_port(port);
+		emu_sa_drop_port_records(port);
 	mutex_unlock(&emu_sa_lock);
 }
 
-/* A port is not active any more. Any context but NMI; the caller may keep its CPU. */
+/*
+ * Has the records of a port dropped that is not active any more. Any context but NMI. The work is
+ * unbound, because the caller may keep its CPU busy.
+ */
 void emu_sa_port_down(struct emu_port *port)
 {
 	queue_work(system_unbound_wq, &port->sa_down);
 }
 
-/* Before the port is in the fabric. */
+/* Must be called before the port is in the fabric. */
 void emu_sa_init(struct emu_port *port)
 {
 	INIT_LIST_HEAD(&port->sa_joins);
@@ -292,9 +298,9 @@ static void emu_sa_stop(struct emu_port *port)
 }
 
 /**
- * emu_sa_set() - give a port a subnet administrator, or end it
+ * emu_sa_set() - start or stop the subnet administrator of a port
  * @port: InfiniBand port
- * @on: whether it is to have one
+ * @on: whether the port is to have one
  *
  * Context: Process.
  * Return: 1 if that is a change, 0 if not, or -ENOMEM.
@@ -315,13 +321,16 @@ int emu_sa_set(struct emu_port *port, bool on)
 	return ret;
 }
 
-/* After the port has left the fabric, and went down for the last time. Process context. */
+/*
+ * Must be called after the port was removed from the fabric, and went down for the last time.
+ * Process context.
+ */
 void emu_sa_exit(struct emu_port *port)
 {
 	cancel_work_sync(&port->sa_down);
 	mutex_lock(&emu_sa_lock);
 	if (port->sa)
 		emu_sa_stop(port);
-	emu_sa_drop_port(port);
+	emu_sa_drop_port_records(port);
 	mutex_unlock(&emu_sa_lock);
 }

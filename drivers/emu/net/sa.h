@@ -136,7 +136,7 @@ struct emu_sa_link {
 	u8 rate;
 };
 
-struct emu_sa_link emu_sa_link(const struct emu_port *port);
+struct emu_sa_link emu_sa_query_link(const struct emu_port *port);
 bool emu_sa_selects(u8 wanted, int have, int (*value)(u8 number));
 u8 emu_sa_exactly(u8 number);
 u8 emu_sa_number(u8 selected);

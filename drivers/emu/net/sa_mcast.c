@@ -17,7 +17,7 @@
 #define EMU_SA_JOIN_STATES	(BIT(NUM_JOIN_MEMBERSHIP_TYPES) - 1)
 #define EMU_SA_MAKERS		(BIT(FULLMEMBER_JOIN) | BIT(SENDONLY_FULLMEMBER_JOIN))
 
-/* The fields that a join must have, and those by which a group is made. */
+/* The fields that a join must have, and those that it needs to create a group. */
 #define EMU_SA_JOIN_FIELDS						\
 	(IB_SA_MCMEMBER_REC_MGID | IB_SA_MCMEMBER_REC_PORT_GID |	\
 	 IB_SA_MCMEMBER_REC_JOIN_STATE)
@@ -26,7 +26,7 @@
 	 IB_SA_MCMEMBER_REC_TRAFFIC_CLASS | IB_SA_MCMEMBER_REC_SL |	\
 	 IB_SA_MCMEMBER_REC_FLOW_LABEL)
 
-/* The signature of IPv4 in an MGID, and the Q_Key that its groups have had ever since. */
+/* The signature of IPv4 in an MGID, and the Q_Key that such groups have by tradition. */
 #define EMU_SA_IPV4		0x401b
 #define EMU_SA_IPOIB_QKEY	0x0b1b
 
@@ -37,9 +37,9 @@
 
 /**
  * struct emu_sa_group - a multicast group
- * @sa: whose it is
+ * @sa: its administrator
  * @mlid: its LID
- * @rec: its properties: all fields that are not a member's, without selectors
+ * @rec: its properties: all fields but those of a member, and without selectors
  * @members: &struct emu_sa_member
  */
 struct emu_sa_group {
@@ -96,7 +96,7 @@ static struct emu_sa_member *emu_sa_find_member(struct emu_sa_group *group, cons
 	return NULL;
 }
 
-/* Frees a group that has lost its last member. */
+/* Frees a group that has no members. */
 static void emu_sa_free_if_empty(struct emu_sa_group *group)
 {
 	if (!list_empty(&group->members))
@@ -122,7 +122,7 @@ static void emu_sa_del_member(struct emu_sa_member *member)
 	emu_sa_free_if_empty(group);
 }
 
-/* Ends all that a port has joined. */
+/* Ends all memberships of a port. */
 void emu_sa_drop_joins(struct emu_port *port)
 {
 	struct emu_sa_member *member, *next;
@@ -131,7 +131,7 @@ void emu_sa_drop_joins(struct emu_port *port)
 		emu_sa_del_member(member);
 }
 
-/* All groups of an administrator. */
+/* Frees all groups of an administrator. */
 void emu_sa_drop_groups(struct emu_sa *sa)
 {
 	struct emu_sa_member *member, *next;
@@ -145,7 +145,7 @@ void emu_sa_drop_groups(struct emu_sa *sa)
 	}
 }
 
-/* ff1x:401b:<P_Key>::ffff:ffff */
+/* Whether it is an IPv4 broadcast group: ff1x:401b:<P_Key>::ffff:ffff */
 static bool emu_sa_is_broadcast(const struct emu_sa_mcmember_rec *rec)
 {
 	const u8 *raw = rec->mgid.raw;
@@ -155,8 +155,11 @@ static bool emu_sa_is_broadcast(const struct emu_sa_mcmember_rec *rec)
 	       !memchr_inv(raw + 6, 0, 6) && !memchr_inv(raw + 12, 0xff, 4);
 }
 
-/* The number that a new group has: what is asked for if the port can do that, or else @can. */
-static u8 emu_sa_choose(bool asked, u8 wanted, u8 can, int (*value)(u8 number))
+/*
+ * Chooses the MTU or rate of a new group: what is asked for, if the port can do that; else @can,
+ * the best that the port can do.
+ */
+static u8 emu_sa_choose_number(bool asked, u8 wanted, u8 can, int (*value)(u8 number))
 {
 	u8 number = emu_sa_number(wanted);
 
@@ -166,12 +169,12 @@ static u8 emu_sa_choose(bool asked, u8 wanted, u8 can, int (*value)(u8 number))
 	return can;
 }
 
-/* Derives the properties of a group from what a port has asked for. */
-static enum emu_sa_status emu_sa_describe(const struct emu_sa_request *rq,
-					  const struct emu_port *port,
-					  struct emu_sa_mcmember_rec *rec)
+/* Derives the properties of a new group from the request of the port that creates it. */
+static enum emu_sa_status emu_sa_init_group_rec(const struct emu_sa_request *rq,
+						const struct emu_port *port,
+						struct emu_sa_mcmember_rec *rec)
 {
-	struct emu_sa_link link = emu_sa_link(port);
+	struct emu_sa_link link = emu_sa_query_link(port);
 	ib_sa_comp_mask mask = rq->mask;
 
 	*rec = rq->rec.mcmember;
@@ -188,10 +191,10 @@ static enum emu_sa_status emu_sa_describe(const struct emu_sa_request *rq,
 	}
 	if (!(mask & IB_SA_MCMEMBER_REC_HOP_LIMIT))
 		rec->sl_flow_hop &= ~cpu_to_be32(EMU_SA_HOP_FIELD);
-	rec->mtu = emu_sa_choose(mask & IB_SA_MCMEMBER_REC_MTU, rec->mtu, link.mtu,
-				 emu_sa_mtu_value);
-	rec->rate = emu_sa_choose(mask & IB_SA_MCMEMBER_REC_RATE, rec->rate, link.rate,
-				  emu_sa_rate_value);
+	rec->mtu = emu_sa_choose_number(mask & IB_SA_MCMEMBER_REC_MTU, rec->mtu, link.mtu,
+					emu_sa_mtu_value);
+	rec->rate = emu_sa_choose_number(mask & IB_SA_MCMEMBER_REC_RATE, rec->rate, link.rate,
+					 emu_sa_rate_value);
 	rec->life = EMU_DELAY;
 	rec->scope_state = (rec->mgid.raw[1] & 0xf) << NUM_JOIN_MEMBERSHIP_TYPES;
 	memset(&rec->port_gid, 0, sizeof(rec->port_gid));
@@ -200,7 +203,7 @@ static enum emu_sa_status emu_sa_describe(const struct emu_sa_request *rq,
 	return EMU_SA_OK;
 }
 
-/* A new group without members in *@made. */
+/* Creates a group without members, *@made. */
 static enum emu_sa_status emu_sa_make_group(const struct emu_sa_request *rq,
 					    const struct emu_port *port,
 					    struct emu_sa_group **made)
@@ -213,7 +216,7 @@ static enum emu_sa_status emu_sa_make_group(const struct emu_sa_request *rq,
 		return EMU_SA_NO_RESOURCES;
 	group->sa = rq->sa;
 	INIT_LIST_HEAD(&group->members);
-	status = emu_sa_describe(rq, port, &group->rec);
+	status = emu_sa_init_group_rec(rq, port, &group->rec);
 	if (status == EMU_SA_OK &&
 	    xa_alloc(&rq->sa->groups, &mlid, group,
 		     XA_LIMIT(EMU_SA_FIRST_MLID, EMU_SA_FIRST_MLID + EMU_SA_MAX_GROUPS - 1),
@@ -229,14 +232,17 @@ static enum emu_sa_status emu_sa_make_group(const struct emu_sa_request *rq,
 	return EMU_SA_OK;
 }
 
-/* Of the two fields, a selector and its value, both must be meant. */
+/*
+ * Whether the MTU or rate of a group satisfies a request, which asks for one only if the mask has
+ * both of @fields: the selector, and the value.
+ */
 static bool emu_sa_group_selects(ib_sa_comp_mask mask, ib_sa_comp_mask fields, u8 wanted, u8 have,
 				 int (*value)(u8 number))
 {
 	return (mask & fields) != fields || emu_sa_selects(wanted, value(have), value);
 }
 
-/* Does a group have the properties that a joining port expects? */
+/* Whether a group has the properties that a request asks for. */
 static bool emu_sa_group_suits(const struct emu_sa_request *rq, const struct emu_sa_group *group)
 {
 	const struct emu_sa_mcmember_rec *want = &rq->rec.mcmember, *have = &group->rec;
@@ -257,11 +263,11 @@ static bool emu_sa_group_suits(const struct emu_sa_request *rq, const struct emu
 				    want->rate, have->rate, emu_sa_rate_value);
 }
 
-/* Can a port be a member of a group, given its partition and MTU? */
+/* Whether the partition and the MTU of a port allow that it joins a group. */
 static bool emu_sa_port_suits(const struct emu_port *port, const struct emu_sa_group *group)
 {
 	return emu_sa_hears(port, be16_to_cpu(group->rec.pkey) | EMU_PKEY_FULL) &&
-	       emu_sa_link(port).mtu >= group->rec.mtu;
+	       emu_sa_query_link(port).mtu >= group->rec.mtu;
 }
 
 static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct emu_port *port,
@@ -269,7 +275,7 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
 {
 	struct emu_sa_member *member = emu_sa_find_member(group, &rec->port_gid);
 
-	/* The GID belonged to another port before, which cannot withdraw this any more. */
+	/* The GID was another port's before, which cannot leave the group by it any more. */
 	if (member && member->port != port) {
 		emu_sa_free_member(member);
 		member = NULL;
@@ -291,8 +297,8 @@ static enum emu_sa_status emu_sa_add_member(struct emu_sa_group *group, struct e
 }
 
 /*
- * The properties of a group, as an answer to the port with @gid, a member with the join
- * state @state.
+ * Fills in an answer: the properties of a group, and as its member the port with @gid and the
+ * join state @state.
  */
 static void emu_sa_fill_group(struct emu_sa_mcmember_rec *rec, const struct emu_sa_group *group,
 			      const union ib_gid *gid, u8 state)
@@ -307,7 +313,7 @@ static void emu_sa_fill_group(struct emu_sa_mcmember_rec *rec, const struct emu_
 	rec->scope_state |= state;
 }
 
-/* Checks what a join says by itself. The port that it is for in *@port. */
+/* Checks a request to join or leave, whatever the group; *@port is the port that it is for. */
 static enum emu_sa_status emu_sa_check_join(const struct emu_sa_request *rq,
 					    struct emu_port **port)
 {
@@ -373,8 +379,8 @@ enum emu_sa_status emu_sa_leave(struct emu_sa_request *rq)
 }
 
 /*
- * Returns the properties of a group, by its GID, its LID or both. Its members are not
- * disclosed.
+ * Answers with the properties of a group, which is found by its GID, its LID or both. Its members
+ * are not disclosed.
  */
 enum emu_sa_status emu_sa_get_group(struct emu_sa_request *rq)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The subnet administrator: paths. All ports of the fabric are one hop from each other, so that
- * a path is two ports that are up, and what both can do.
+ * The subnet administrator: paths. All ports of the fabric are one hop from each other, so a path
+ * consists of two ports that are up, with the MTU and the rate that both support.
  */
 #include "sa.h"
 
@@ -9,14 +9,14 @@
 #define EMU_SA_SOURCE		(IB_SA_PATH_REC_SGID | IB_SA_PATH_REC_SLID)
 #define EMU_SA_DESTINATION	(IB_SA_PATH_REC_DGID | IB_SA_PATH_REC_DLID)
 
-/* Of those selectors that come before a value: the upper bits. */
+/* Fields with a selector have it in the upper bits, and the value in the lower ones. */
 #define EMU_SA_SELECTOR_SHIFT	6
 #define EMU_SA_VALUE_MASK	0x3f
-/* All paths can be used in both directions; beside it is how many are wanted. */
+/* A bit of numb_path, which is set in all paths: they can be used in both directions. */
 #define EMU_SA_REVERSIBLE	0x80
 #define EMU_SA_SL_MASK		0xf
 
-/* Mbit/s of one lane, rounded up so that no rate of several lanes is missed. */
+/* Mbit/s of one lane, rounded up so that the rate of several lanes is not missed. */
 static int emu_sa_lane_mbps(u16 speed)
 {
 	switch (speed) {
@@ -40,8 +40,8 @@ static int emu_sa_lane_mbps(u16 speed)
 	}
 }
 
-/* The highest rate that the kernel knows, and that does not exceed @mbps. They are in no order. */
-static u8 emu_sa_rate(int mbps)
+/* Returns the highest rate that does not exceed @mbps. Their numbers are in no order. */
+static u8 emu_sa_rate_from_mbps(int mbps)
 {
 	u8 rate, best = IB_RATE_2_5_GBPS;
 
@@ -53,16 +53,16 @@ static u8 emu_sa_rate(int mbps)
 	return best;
 }
 
-/* Context: Process. */
-struct emu_sa_link emu_sa_link(const struct emu_port *port)
+/* Returns the active MTU and rate of a port. Process context. */
+struct emu_sa_link emu_sa_query_link(const struct emu_port *port)
 {
 	struct ib_port_attr attr = {};
 
 	emu_query_port(&port->edev->ibdev, port->num, &attr);
 	return (struct emu_sa_link) {
 		.mtu = attr.active_mtu,
-		.rate = emu_sa_rate(emu_sa_lane_mbps(attr.active_speed) *
-				    ib_width_enum_to_int(attr.active_width)),
+		.rate = emu_sa_rate_from_mbps(emu_sa_lane_mbps(attr.active_speed) *
+					      ib_width_enum_to_int(attr.active_width)),
 	};
 }
 
@@ -76,20 +76,20 @@ int emu_sa_rate_value(u8 rate)
 	return ib_rate_to_mbps(rate);
 }
 
-/* A value in the form that answers have. */
+/* Returns a field of an answer: the number with the selector for exactly that. */
 u8 emu_sa_exactly(u8 number)
 {
 	return IB_SA_EQ << EMU_SA_SELECTOR_SHIFT | number;
 }
 
-/* The number that a selector comes before. */
+/* Returns the number in a field, without the selector. */
 u8 emu_sa_number(u8 selected)
 {
 	return selected & EMU_SA_VALUE_MASK;
 }
 
 /**
- * emu_sa_selects() - does a value satisfy what is asked for?
+ * emu_sa_selects() - check whether a value satisfies a request
  * @wanted: selector and number, as in a record
  * @have: the value
  * @value: translates numbers to values; not positive for those without a meaning
@@ -113,8 +113,12 @@ bool emu_sa_selects(u8 wanted, int have, int (*value)(u8 number))
 	}
 }
 
-/* The port at one end, if it is up and has all of the names that are given, at least one. */
-static struct emu_port *emu_sa_end(const union ib_gid *gid, __be16 lid, bool by_gid, bool by_lid)
+/*
+ * Finds the port at one end of a path, by its GID, its LID or both. Returns NULL if there is none,
+ * or if it is not active.
+ */
+static struct emu_port *emu_sa_find_end(const union ib_gid *gid, __be16 lid, bool by_gid,
+					bool by_lid)
 {
 	struct emu_port *port = by_gid ? emu_sa_port_of_gid(gid) : emu_sa_port_of_lid(lid);
 
@@ -124,8 +128,8 @@ static struct emu_port *emu_sa_end(const union ib_gid *gid, __be16 lid, bool by_
 }
 
 /*
- * A P_Key of @a with which it can reach @b, or 0; one that equals @wanted in the bits of
- * @mask.
+ * Returns a P_Key of @a with which it can reach @b, and which equals @wanted in the bits of @mask;
+ * or 0.
  */
 static u16 emu_sa_shared_pkey(const struct emu_port *a, const struct emu_port *b, u16 wanted,
 			      u16 mask)
@@ -141,7 +145,7 @@ static u16 emu_sa_shared_pkey(const struct emu_port *a, const struct emu_port *b
 	return 0;
 }
 
-static union ib_gid emu_sa_gid(const struct emu_port *port)
+static union ib_gid emu_sa_default_gid(const struct emu_port *port)
 {
 	union ib_gid gid = {};
 
@@ -162,7 +166,7 @@ static bool emu_sa_path_suits(const struct emu_sa_request *rq, const struct emu_
 	return !(rq->mask & IB_SA_PATH_REC_SL) || !(be16_to_cpu(rec->qos_sl) & EMU_SA_SL_MASK);
 }
 
-static struct emu_sa_link emu_sa_narrower(struct emu_sa_link a, struct emu_sa_link b)
+static struct emu_sa_link emu_sa_min_link(struct emu_sa_link a, struct emu_sa_link b)
 {
 	return (struct emu_sa_link) {
 		.mtu = min(a.mtu, b.mtu),
@@ -179,22 +183,22 @@ enum emu_sa_status emu_sa_get_path(struct emu_sa_request *rq)
 
 	if (!(rq->mask & EMU_SA_SOURCE) || !(rq->mask & EMU_SA_DESTINATION))
 		return EMU_SA_INSUFFICIENT;
-	from = emu_sa_end(&rec->sgid, rec->slid, rq->mask & IB_SA_PATH_REC_SGID,
-			  rq->mask & IB_SA_PATH_REC_SLID);
-	to = emu_sa_end(&rec->dgid, rec->dlid, rq->mask & IB_SA_PATH_REC_DGID,
-			rq->mask & IB_SA_PATH_REC_DLID);
+	from = emu_sa_find_end(&rec->sgid, rec->slid, rq->mask & IB_SA_PATH_REC_SGID,
+			       rq->mask & IB_SA_PATH_REC_SLID);
+	to = emu_sa_find_end(&rec->dgid, rec->dlid, rq->mask & IB_SA_PATH_REC_DGID,
+			     rq->mask & IB_SA_PATH_REC_DLID);
 	if (!from || !to)
 		return EMU_SA_NO_RECORDS;
 	pkey = emu_sa_shared_pkey(from, to, be16_to_cpu(rec->pkey),
 				  rq->mask & IB_SA_PATH_REC_PKEY ? 0x7fff : 0);
-	link = emu_sa_narrower(emu_sa_link(from), emu_sa_link(to));
+	link = emu_sa_min_link(emu_sa_query_link(from), emu_sa_query_link(to));
 	if (!pkey || !emu_sa_path_suits(rq, &link))
 		return EMU_SA_NO_RECORDS;
 
 	*rec = (struct emu_sa_path_rec) {
 		.service_id = rec->service_id,
-		.dgid = rq->mask & IB_SA_PATH_REC_DGID ? rec->dgid : emu_sa_gid(to),
-		.sgid = rq->mask & IB_SA_PATH_REC_SGID ? rec->sgid : emu_sa_gid(from),
+		.dgid = rq->mask & IB_SA_PATH_REC_DGID ? rec->dgid : emu_sa_default_gid(to),
+		.sgid = rq->mask & IB_SA_PATH_REC_SGID ? rec->sgid : emu_sa_default_gid(from),
 		.dlid = cpu_to_be16(READ_ONCE(to->lid)),
 		.slid = cpu_to_be16(READ_ONCE(from->lid)),
 		.numb_path = EMU_SA_REVERSIBLE | 1,

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The subnet administrator: services, IBTA vol. 1, 15.2.5.14. A service is known by its ID, its
- * port's GID and its P_Key, and lasts as long as its lease.
+ * The subnet administrator: services, IBTA vol. 1, 15.2.5.14. A service is identified by its ID,
+ * its port's GID and its P_Key, and is dropped when its lease has expired.
  */
 #include <linux/slab.h>
 #include <linux/timekeeping.h>
 
 #include "sa.h"
 
-/*
- * The fields that identify a service, and the others that can be asked for; data is not
- * among them.
- */
+/* The fields that identify a service. Others can be asked for as well, but not the data. */
 #define EMU_SA_SERVICE_FIELDS						\
 	(IB_SA_SERVICE_REC_SERVICE_ID | IB_SA_SERVICE_REC_SERVICE_GID |	\
 	 IB_SA_SERVICE_REC_SERVICE_PKEY)
@@ -41,7 +38,7 @@ static void emu_sa_free_service(struct emu_sa_service *service)
 	kfree(service);
 }
 
-/* All of an administrator. */
+/* Frees all services of an administrator. */
 void emu_sa_drop_services(struct emu_sa *sa)
 {
 	struct emu_sa_service *service, *next;
@@ -50,7 +47,7 @@ void emu_sa_drop_services(struct emu_sa *sa)
 		emu_sa_free_service(service);
 }
 
-/* All that a port has registered. */
+/* Frees all services that a port has registered. */
 void emu_sa_drop_services_of(struct emu_port *port)
 {
 	struct emu_sa_service *service, *next;
@@ -70,8 +67,8 @@ static void emu_sa_drop_expired(struct emu_sa *sa)
 	}
 }
 
-static bool emu_sa_service_is(const struct emu_sa_service *service, ib_sa_comp_mask mask,
-			      const struct emu_sa_service_rec *rec)
+static bool emu_sa_service_matches(const struct emu_sa_service *service, ib_sa_comp_mask mask,
+				   const struct emu_sa_service_rec *rec)
 {
 	const struct emu_sa_service_rec *have = &service->rec;
 
@@ -85,7 +82,7 @@ static bool emu_sa_service_is(const struct emu_sa_service *service, ib_sa_comp_m
 		 memcmp(have->name, rec->name, sizeof(rec->name)));
 }
 
-/* The first one after @from, or the first one of all. */
+/* Returns the first match after @from, or the first one of all if that is NULL; or NULL. */
 static struct emu_sa_service *emu_sa_find_service(struct emu_sa *sa, ib_sa_comp_mask mask,
 						  const struct emu_sa_service_rec *rec,
 						  struct emu_sa_service *from)
@@ -93,13 +90,13 @@ static struct emu_sa_service *emu_sa_find_service(struct emu_sa *sa, ib_sa_comp_
 	struct emu_sa_service *service = from ?: list_entry(&sa->services, typeof(*from), in_sa);
 
 	list_for_each_entry_continue(service, &sa->services, in_sa) {
-		if (emu_sa_service_is(service, mask, rec))
+		if (emu_sa_service_matches(service, mask, rec))
 			return service;
 	}
 	return NULL;
 }
 
-/* The port that a request is for in *@port. */
+/* Checks a request to add or delete a service; *@port is the port that it is for. */
 static enum emu_sa_status emu_sa_check_service(struct emu_sa_request *rq, struct emu_port **port)
 {
 	const struct emu_sa_service_rec *rec = &rq->rec.service;
@@ -115,14 +112,15 @@ static enum emu_sa_status emu_sa_check_service(struct emu_sa_request *rq, struct
 	return EMU_SA_OK;
 }
 
-/* Only those who know its key can change a service. */
-static struct emu_sa_service *emu_sa_own_service(struct emu_sa_request *rq)
+/* Finds the service that the request identifies. */
+static struct emu_sa_service *emu_sa_find_exact_service(struct emu_sa_request *rq)
 {
 	return emu_sa_find_service(rq->sa, EMU_SA_SERVICE_FIELDS, &rq->rec.service, NULL);
 }
 
-static bool emu_sa_has_key(const struct emu_sa_service *service,
-			   const struct emu_sa_service_rec *rec)
+/* Whether the request has the service's key, without which the service cannot be changed. */
+static bool emu_sa_service_has_key(const struct emu_sa_service *service,
+				   const struct emu_sa_service_rec *rec)
 {
 	return !memcmp(service->rec.key, rec->key, sizeof(rec->key));
 }
@@ -144,7 +142,7 @@ static enum emu_sa_status emu_sa_new_service(struct emu_sa *sa, struct emu_port 
 	return EMU_SA_OK;
 }
 
-/* What was registered before is replaced. */
+/* Registers a service, or replaces the record of one that is registered already. */
 enum emu_sa_status emu_sa_add_service(struct emu_sa_request *rq)
 {
 	struct emu_sa_service_rec *rec = &rq->rec.service;
@@ -157,13 +155,13 @@ enum emu_sa_status emu_sa_add_service(struct emu_sa_request *rq)
 	status = emu_sa_check_service(rq, &port);
 	if (status != EMU_SA_OK)
 		return status;
-	service = emu_sa_own_service(rq);
-	/* The GID belonged to another port before, which cannot withdraw this any more. */
+	service = emu_sa_find_exact_service(rq);
+	/* The GID was another port's before, which has lost it, and cannot delete the service. */
 	if (service && service->port != port) {
 		emu_sa_free_service(service);
 		service = NULL;
 	}
-	if (service && !emu_sa_has_key(service, rec))
+	if (service && !emu_sa_service_has_key(service, rec))
 		return EMU_SA_REQ_INVALID;
 	if (!service)
 		status = emu_sa_new_service(rq->sa, port, &service);
@@ -184,17 +182,17 @@ enum emu_sa_status emu_sa_del_service(struct emu_sa_request *rq)
 	status = emu_sa_check_service(rq, &port);
 	if (status != EMU_SA_OK)
 		return status;
-	service = emu_sa_own_service(rq);
+	service = emu_sa_find_exact_service(rq);
 	if (!service)
 		return EMU_SA_NO_RECORDS;
-	if (service->port != port || !emu_sa_has_key(service, &rq->rec.service))
+	if (service->port != port || !emu_sa_service_has_key(service, &rq->rec.service))
 		return EMU_SA_REQ_INVALID;
 	rq->rec.service = service->rec;
 	emu_sa_free_service(service);
 	return EMU_SA_OK;
 }
 
-/* Returns the one service that is meant. Its key is not disclosed. */
+/* Answers with the one service that matches the request. Its key is not disclosed. */
 enum emu_sa_status emu_sa_get_service(struct emu_sa_request *rq)
 {
 	struct emu_sa_service *service;
