@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Which fields must not be on a cache line with others, checked while building: it needs no
- * tool, and no debugging information.
+ * Checks at build time that fields are on different cache lines, without any tool or debugging
+ * information.
  */
 #ifndef KVERBS_EMU_APART_H
 #define KVERBS_EMU_APART_H
@@ -12,9 +12,9 @@
 #include <linux/stddef.h>
 
 /*
- * Fails the build unless @b of @type begins on a later cache line than @a ends. CPUs that
- * write the one do not take it from those that use the other. A kernel for one CPU has no
- * such need.
+ * Fails the build unless @b of @type begins on a later cache line than the one on which @a ends,
+ * so that CPUs which write one of them do not slow down those that use the other. A kernel for
+ * one CPU does not need that.
  */
 #define emu_apart(type, a, b)								\
 	static_assert(!IS_ENABLED(CONFIG_SMP) ||					\

@@ -7,7 +7,7 @@
 #include "emu.h"
 
 /*
- * Names that user space knows: those of rdma_rxe where it counts the same; those of IBTA's
+ * The names that user space sees: where rdma_rxe counts the same, its names. Those of IBTA's
  * PortCounters appear in counters/.
  */
 static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
@@ -27,7 +27,7 @@ static const struct rdma_stat_desc emu_counter_descs[EMU_NR_COUNTERS] = {
 	[EMU_CNT_LINK_DOWNED].name = "link_downed",
 };
 
-/* The sum over all CPUs; for data, in words of 32 bits, as the IBTA defines it. */
+/* Returns the sum over all CPUs; for data, in words of 32 bits, as the IBTA defines it. */
 u64 emu_read_counter(const struct emu_port *port, enum emu_counter counter)
 {
 	u64 sum = 0;
@@ -44,7 +44,7 @@ struct rdma_hw_stats *emu_alloc_port_stats(struct ib_device *ibdev, u32 port_num
 					  RDMA_HW_STATS_DEFAULT_LIFESPAN);
 }
 
-/* Updates all counters and returns their number, whichever is asked for. */
+/* Updates all counters, whichever @index asks for, and returns their number. */
 int emu_get_stats(struct ib_device *ibdev, struct rdma_hw_stats *stats, u32 port_num, int index)
 {
 	const struct emu_port *port = emu_port(ibdev, port_num);

@@ -39,8 +39,8 @@ struct emu_transport;
 struct net_device;
 
 /*
- * Also for objects of processes: if its cgroup has no room, a process gets an error, and is
- * neither killed nor logged.
+ * For memory whose size a process chooses: if there is no room in its cgroup, it gets an error,
+ * instead of an OOM kill or a warning in the log.
  */
 #define EMU_GFP_PROCESS	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
 
@@ -48,8 +48,8 @@ struct net_device;
 #define EMU_MAX_SGE		32
 #define EMU_MAX_INLINE		512
 /*
- * The rings of processes have a power of two of entries, one of which stays empty: what a process
- * is told that it got is not more than these.
+ * One less than a power of two, because that is the size of a process's ring, in which one entry
+ * stays empty: so the size that is rounded up for a process does not exceed the limit.
  */
 #define EMU_MAX_QP_WR		((1 << 14) - 1)
 #define EMU_MAX_SRQ_WR		((1 << 15) - 1)
@@ -67,21 +67,22 @@ struct net_device;
 #define EMU_MAX_MCAST_QPS	4096
 /* Unicast LIDs end where multicast ones begin. */
 #define EMU_MAX_LID		0xbfff
-/* A locally administered EUI-64; device and port go into the low bytes. */
+/* A locally administered EUI-64; its low bytes are the numbers of device and port. */
 #define EMU_GUID_BASE		0x024b560000000000ULL
-/* The company part of it, which the IEEE has not assigned to anybody. */
+/* The company ID in it, which the IEEE has not assigned to anybody. */
 #define EMU_VENDOR_ID		(EMU_GUID_BASE >> 40)
 /* 4.096 us * 2^n, about a millisecond: the time until the engine's thread has run. */
 #define EMU_DELAY		8
 
 /* The P_Key of full members of the default partition; Ethernet ports have only this one. */
 #define EMU_DEFAULT_PKEY	0xffff
-/* Set in the P_Keys of full members; two limited members do not hear each other. */
+/* Set in the P_Keys of full members; two limited members cannot communicate. */
 #define EMU_PKEY_FULL		0x8000
 
 /*
- * The device-wide local key. Any other memory key is an index from 1 on, shifted,
- * with the consumer's byte below it. So index 0 is free to mean: no translation.
+ * The device-wide local key, for which addresses are not translated. Any other memory key consists
+ * of an index, which is at least 1, and below that a byte that the consumer chooses. So a key with
+ * index 0 cannot be one of these.
  */
 #define EMU_LOCAL_DMA_LKEY	0xd3
 #define EMU_KEY_SHIFT		8
@@ -132,7 +133,7 @@ struct emu_counters {
  * @num: port number, from 1
  * @lid: local identifier on an InfiniBand port, else 0
  * @sm_lid: LID of the subnet manager
- * @mtu: active MTU, which follows from the next two
+ * @mtu: active MTU, derived from @wanted_mtu and @netdev_mtu
  * @wanted_mtu: as it was set, or 0
  * @netdev_mtu: what the network device allows; 0 without one
  * @wanted_width: active width as it was set, enum ib_port_width, or 0
@@ -143,7 +144,7 @@ struct emu_counters {
  * @fabric_gids: for each GID of @gids that is not zero, its entry in the fabric
  * @netdev: the network device that an Ethernet port is bound to; the midlayer
  *	holds it. Only compared, never dereferenced
- * @core_netdev: the same, held, where the core leaves that to us; see core_mainline.c
+ * @core_netdev: the same, with a reference, where the core does not take one; see core_mainline.c
  * @netdev_name: name of the network device, also when that is gone; empty if the port was
  *	bound to none. Written under RTNL
  * @bound: entry in the table of bound ports, see ports.c
@@ -151,13 +152,13 @@ struct emu_counters {
  * @link_up: the network device is up; true on an InfiniBand port
  * @flapping: a fault keeps the port down for a while
  * @flap: 1 from the moment that such a fault takes the port down until it is over
- * @flap_timer: the end of that
- * @state: state of the link, which follows from these three
+ * @flap_timer: lets the port come up again
+ * @state: state of the link, derived from @wanted, @link_up and @flapping
  * @sa: the subnet administrator, if the port is the subnet manager's; see sa.c
- * @sa_joins: its memberships in multicast groups, and
- * @sa_services: its services, as administrators know them; likewise
- * @sa_records: number of both
- * @sa_down: ends them when the port goes down
+ * @sa_joins: its memberships in multicast groups, with all administrators; see sa.c
+ * @sa_services: its services, with all administrators; see sa.c
+ * @sa_records: number of these memberships and services
+ * @sa_down: drops them when the port goes down
  * @gsi: queue pair 1, or NULL; written by qp.c, read under RCU
  * @due: events that are yet to be reported to mainline's core, a bit for each; see
  *	core_mainline.c
@@ -209,8 +210,7 @@ struct emu_port {
  * @lock: guards the fields below; raw, for engines have preemption off
  * @asked: physical address of the memory to look for a route to; 0 for none
  * @refused: physical address of the last memory to which there was no route
- * @refused_size: bytes of that memory; 0 if there is none, or if it has been
- *	reported
+ * @refused_size: bytes of that memory; 0 if there is none, or if the refusal has been reported
  * @refused_at: time at which the route was refused, in jiffies
  */
 struct emu_p2p {
@@ -241,10 +241,10 @@ enum emu_object {
  * @ibdev: what the midlayer sees; must be first, for ib_alloc_device()
  * @pdev: the parent device, which provides the DMA mask
  * @ethernet: link layer of all ports
- * @by_link: made by netlink, and deleted so
+ * @by_link: created by netlink, and to be deleted that way
  * @nr_ports: number of @ports
  * @making: held for reading while a queue pair or a CQ is made or destroyed, see device.c
- * @quiet: the device is being removed, and no more of them are made; guarded by @making
+ * @quiet: the device is being removed, and no queue pair or CQ may be made; guarded by @making
  * @cqs: completion queues
  * @qps: queue pairs by number; readers under RCU
  * @next_qpn: where the search for the next number starts
@@ -256,7 +256,8 @@ enum emu_object {
  * @p2p: memory of other PCI devices
  * @faults: faults to inject, see fault.c
  * @capture: who captures its messages, or NULL; see engine/capture_file.c
- * @no_capture: it is being removed, and nobody may capture any more; likewise
+ * @no_capture: the device is being removed, and nobody may capture any more; see
+ *	engine/capture_file.c
  * @debugfs: its directory in debugfs, see debugfs.c
  * @ports: the ports, port number 1 first
  */
@@ -353,13 +354,13 @@ static inline u32 emu_pkey_tbl_len(const struct emu_device *edev)
 	return edev->ethernet ? 1 : EMU_PKEY_TBL_LEN;
 }
 
-/* The P_Key at @index of the table of @port. */
+/* Returns the P_Key at @index in the table of @port. */
 static inline u16 emu_port_pkey(const struct emu_port *port, u16 index)
 {
 	return port->edev->ethernet ? EMU_DEFAULT_PKEY : READ_ONCE(port->pkeys[index]);
 }
 
-/* Can members with these keys communicate? IBTA vol. 1, 10.9.3. */
+/* Whether ports with these P_Keys can communicate: IBTA vol. 1, 10.9.3. */
 static inline bool emu_pkeys_match(u16 a, u16 b)
 {
 	return ((a ^ b) & ~EMU_PKEY_FULL) == 0 && ((a | b) & EMU_PKEY_FULL) &&

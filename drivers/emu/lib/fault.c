@@ -23,8 +23,8 @@
  * hash of the seed, the kind and that count, so the same occasions in the same order go
  * wrong again after the seed has been written again.
  *
- * emu_faults_lock serialises writers, and guards the counts of rates that are not 0 and of
- * rules, which switch the static key. Asking whether something goes wrong takes no lock.
+ * emu_faults_lock serialises writers. It also guards the numbers of rules and of rates that are
+ * not 0, by which the static keys are switched. Asking whether something goes wrong takes no lock.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>
@@ -88,7 +88,7 @@ static const char * const emu_fault_statuses[] = {
 };
 
 /**
- * struct emu_fault_knob - what a file with one number sets
+ * struct emu_fault_knob - a setting that has a file of its own
  * @faults: the faults that it belongs to
  * @setting: enum emu_fault_kind or enum emu_fault_setting
  */
@@ -132,7 +132,7 @@ static u64 emu_fault_mix(u64 x)
 	return x ^ (x >> 31);
 }
 
-/* A number below a million, which depends on nothing but the arguments. */
+/* Returns a pseudo-random number below a million, which depends on the arguments only. */
 u32 emu_fault_roll(u64 seed, u64 kind, u64 n)
 {
 	u64 hash = emu_fault_mix(emu_fault_mix(seed) ^ emu_fault_mix(kind + 1) ^ n);
@@ -155,14 +155,14 @@ static bool emu_fault_hits(struct emu_faults *faults, enum emu_fault_kind kind)
 }
 
 /**
- * emu_fault_in_link() - does a link go down before the next entry of a send queue?
+ * emu_fault_in_link() - decide whether a link goes down before an entry of a send queue
  * @edev: the device
  * @port_num: number of the port that the queue pair sends through
  *
- * Asked once for each entry that finds the port up.
+ * Called once for each entry that finds the port up.
  *
  * Context: Any.
- * Return: for how many milliseconds; 0 if it stays up.
+ * Return: for how many milliseconds it goes down; 0 if it stays up.
  */
 u32 emu_fault_in_link(struct emu_device *edev, u32 port_num)
 {
@@ -176,16 +176,16 @@ u32 emu_fault_in_link(struct emu_device *edev, u32 port_num)
 }
 
 /**
- * emu_fault_in_exec() - does the next entry of a send queue go wrong?
+ * emu_fault_in_exec() - decide whether an entry of a send queue goes wrong
  * @edev: the device
  * @site: the request in the entry
- * @value: set to the amount of it, in the unit of the action
+ * @value: set to the amount, in the unit of the action
  *
- * Asked before the entry is executed, each time it is tried; what is not about the single
- * attempt happens the first time only.
+ * Called before each attempt to execute the entry. Only faults that can befall any attempt are
+ * decided each time; all others are decided at the first attempt.
  *
  * Context: Any.
- * Return: what happens to it, or EMU_FAULT_NONE.
+ * Return: what happens to the entry, or EMU_FAULT_NONE.
  */
 enum emu_fault_action emu_fault_in_exec(struct emu_device *edev,
 					const struct emu_fault_site *site, u64 *value)
@@ -203,13 +203,13 @@ enum emu_fault_action emu_fault_in_exec(struct emu_device *edev,
 	return emu_fault_rules_ask(&faults->rules, READ_ONCE(faults->seed), site, value);
 }
 
-/* Is the next completion to find its CQ full? Any context. */
+/* Decides whether a completion finds its CQ full. Any context. */
 bool emu_fault_in_cqe(struct emu_device *edev)
 {
 	return emu_fault_hits(edev->faults, EMU_FAULT_CQ_OVERFLOW);
 }
 
-/* Is a notification of a CQ, which is due, to be lost? Any context. */
+/* Decides whether a notification of a CQ, which is due, is lost. Any context. */
 bool emu_fault_in_notify(struct emu_device *edev)
 {
 	return emu_fault_hits(edev->faults, EMU_FAULT_DROP_NOTIFY);
@@ -231,7 +231,7 @@ static void emu_fault_reset_counts(struct emu_faults *faults)
 	emu_fault_rules_reset(&faults->rules);
 }
 
-/* Some fault has become possible. Process context. */
+/* Must be called when faults become possible, and emu_faulty_dec() at the end. Process context. */
 void emu_faulty_inc(void)
 {
 	static_branch_inc(&emu_faulty);
@@ -416,7 +416,7 @@ static const struct file_operations emu_fault_rules_fops = {
 	.release = single_release,
 };
 
-/* Makes the files. debugfs does not report those that it cannot make. */
+/* Creates the files. Errors of debugfs are ignored, as is usual. */
 void emu_faults_debugfs(struct emu_device *edev, struct dentry *dir)
 {
 	struct emu_faults *faults = edev->faults;
@@ -431,7 +431,7 @@ void emu_faults_debugfs(struct emu_device *edev, struct dentry *dir)
 					   &faults->knobs[i], &emu_fault_knob_fops);
 }
 
-/* Returns 0 or -ENOMEM; in both cases emu_faults_stop() and _destroy() may follow. */
+/* Returns 0 or -ENOMEM. Either way, emu_faults_stop() and emu_faults_destroy() may be called. */
 int emu_faults_create(struct emu_device *edev)
 {
 	struct emu_faults *faults = kzalloc(sizeof(*faults), GFP_KERNEL);
@@ -450,7 +450,7 @@ int emu_faults_create(struct emu_device *edev)
 	return 0;
 }
 
-/* The device has no queue pairs any more, and its files are gone. */
+/* Ends all faults. The device has no queue pairs any more, and its files are gone. */
 void emu_faults_stop(struct emu_device *edev)
 {
 	struct emu_faults *faults = edev->faults;

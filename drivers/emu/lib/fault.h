@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Fault injection: decides whether something is to go wrong; see fault.c. The caller then makes it
- * go wrong.
+ * Fault injection: decides whether something is to go wrong, see fault.c. The caller then carries
+ * that out.
  *
- * As long as no device has rules, and all rates are 0, emu_faulty is false, and a call that tests
- * it first costs a patched jump and nothing else. emu_detour is true while emu_faulty is, and
- * while messages are captured: each entry of a send queue then takes the long way through
- * engine/exec.c, which asks the rest.
+ * As long as no device has rules, and all rates are 0, emu_faulty is false, and a caller that tests
+ * it first pays for a patched jump and nothing else. emu_detour is true while emu_faulty is, and
+ * while messages are captured: then each entry of a send queue takes the long way through
+ * engine/exec.c, which makes the other tests.
  */
 #ifndef KVERBS_EMU_FAULT_H
 #define KVERBS_EMU_FAULT_H
@@ -24,10 +24,10 @@ DECLARE_STATIC_KEY_FALSE(emu_detour);
  * enum emu_fault_action - what happens to a request, and the unit of its amount
  * @EMU_FAULT_NONE: nothing
  * @EMU_FAULT_STATUS: it fails, with an enum ib_wc_status
- * @EMU_FAULT_DELAYED: it is executed later, by microseconds
+ * @EMU_FAULT_DELAYED: it is executed some microseconds later
  * @EMU_FAULT_DROP: its message is lost
  * @EMU_FAULT_NO_RECEIVE: it fails as if the responder had no receive posted
- * @EMU_FAULT_FLAP: the port goes down, for milliseconds
+ * @EMU_FAULT_FLAP: the port goes down for some milliseconds
  * @EMU_FAULT_OVERFLOW: the next completion finds its CQ full
  */
 enum emu_fault_action {
@@ -44,7 +44,7 @@ enum emu_fault_action {
  * struct emu_fault_site - a request that may go wrong
  * @qpn: number of its queue pair
  * @opcode: what it asks for
- * @retrying: it has been asked for before
+ * @retrying: this is not the first attempt to execute it
  */
 struct emu_fault_site {
 	u32 qpn;
@@ -59,7 +59,7 @@ bool emu_fault_in_cqe(struct emu_device *edev);
 bool emu_fault_in_notify(struct emu_device *edev);
 bool emu_fault_in_alloc(struct emu_device *edev);
 
-/* Is a method that allocates to fail with -ENOMEM? Any context. */
+/* Decides whether a method that allocates fails with -ENOMEM. Any context. */
 static inline bool emu_fault_alloc(struct emu_device *edev)
 {
 	return static_branch_unlikely(&emu_faulty) && emu_fault_in_alloc(edev);

@@ -52,8 +52,8 @@
  * @every: the distance to the next; 0 for none
  * @rate: per million; 0 for all
  * @count: how many may fail; 0 for any number
- * @action: what happens then
- * @value: how much of it
+ * @action: what happens to a request that fails
+ * @value: the amount, in the unit of the action
  * @seen: number of requests that it matched
  * @hits: number of those that it made fail
  */
@@ -118,20 +118,20 @@ static const struct {
 
 /* --- asking -------------------------------------------------------------------- */
 
-static bool emu_fault_rule_is_about(const struct emu_fault_rule *rule,
-				    const struct emu_fault_site *site)
+static bool emu_fault_rule_matches(const struct emu_fault_rule *rule,
+				   const struct emu_fault_site *site)
 {
 	if (rule->qpn && rule->qpn != site->qpn)
 		return false;
 	if (!(rule->ops & BIT_ULL(site->opcode)))
 		return false;
-	/* Each attempt to send a message can be lost; all else happens to a request once. */
+	/* These two can befall each attempt to send a message, all others only the first. */
 	return !site->retrying || rule->action == EMU_FAULT_DROP ||
 	       rule->action == EMU_FAULT_NO_RECEIVE;
 }
 
 /* Whether request number @n, counted from 1, is one that @rule selects by position. */
-static bool emu_fault_rule_counts(const struct emu_fault_rule *rule, u64 n)
+static bool emu_fault_rule_selects(const struct emu_fault_rule *rule, u64 n)
 {
 	if (n < rule->nth)
 		return false;
@@ -142,23 +142,23 @@ static bool emu_fault_rule_hits(struct emu_fault_rule *rule, u64 seed)
 {
 	u64 n = atomic64_inc_return(&rule->seen);
 
-	if (!emu_fault_rule_counts(rule, n))
+	if (!emu_fault_rule_selects(rule, n))
 		return false;
 	if (rule->rate && emu_fault_roll(seed, EMU_NR_FAULT_KINDS + rule->id, n) >= rule->rate)
 		return false;
-	/* Do not exceed the count, even if others ask at the same time. */
+	/* Atomic, so that concurrent calls do not exceed the count. */
 	return atomic64_add_unless(&rule->hits, 1, rule->count ?: S64_MAX);
 }
 
 /**
- * emu_fault_rules_ask() - does a request go wrong?
+ * emu_fault_rules_ask() - decide by the rules of a device whether a request goes wrong
  * @rules: rules of the device
  * @seed: seed of the device
  * @site: the request
  * @value: set to the amount, in the unit of the action
  *
  * Context: Any.
- * Return: what happens to it, or EMU_FAULT_NONE.
+ * Return: what happens to the request, or EMU_FAULT_NONE.
  */
 enum emu_fault_action emu_fault_rules_ask(struct emu_fault_rules *rules, u64 seed,
 					  const struct emu_fault_site *site, u64 *value)
@@ -168,7 +168,7 @@ enum emu_fault_action emu_fault_rules_ask(struct emu_fault_rules *rules, u64 see
 
 	rcu_read_lock();
 	list_for_each_entry_rcu(rule, &rules->list, entry) {
-		if (!emu_fault_rule_is_about(rule, site) || !emu_fault_rule_hits(rule, seed))
+		if (!emu_fault_rule_matches(rule, site) || !emu_fault_rule_hits(rule, seed))
 			continue;
 		action = rule->action;
 		*value = rule->value;
@@ -198,7 +198,7 @@ static int emu_fault_parse_ops(char *list, u64 *ops)
 	return 0;
 }
 
-/* Sets @to to a number that must be from 1 to @max. */
+/* Sets @to to a number from 1 to @max. Returns 0, or -EINVAL. */
 static int emu_fault_parse_number(const char *text, u64 max, u64 *to)
 {
 	u64 value;
@@ -218,7 +218,7 @@ static int emu_fault_parse_action(struct emu_fault_rule *rule, const char *name,
 		if (!strcmp(name, emu_fault_actions[action].name))
 			break;
 	}
-	/* One action a rule. */
+	/* A rule has one action. */
 	if (action == ARRAY_SIZE(emu_fault_actions) || rule->action)
 		return -EINVAL;
 	rule->action = action;
@@ -263,7 +263,7 @@ static int emu_fault_parse_word(struct emu_fault_rule *rule, char *word)
 	return emu_fault_parse_action(rule, name, text);
 }
 
-/* Fills in the defaults. */
+/* Fills in the defaults. Returns -EINVAL if the rule has no action, or operations it cannot hit. */
 static int emu_fault_rule_finish(struct emu_fault_rule *rule)
 {
 	if (!rule->action)
@@ -357,14 +357,14 @@ void emu_fault_rules_clear(struct emu_fault_rules *rules)
 }
 
 /**
- * emu_fault_rules_command() - do what a line that was written says
+ * emu_fault_rules_command() - execute a line that was written to the file of rules
  * @edev: the device
  * @rules: its rules
  * @text: the line, which is changed
  *
  * Context: Process, with emu_faults_lock held.
- * Return: 0; -EINVAL if it is no command, which the log explains; -ENOENT if there is no rule of
- * that number; -ENOSPC if there are EMU_FAULT_MAX_RULES; -ENOMEM.
+ * Return: 0; -EINVAL if it is no valid command, which the log explains; -ENOENT if there is no rule
+ * with that number; -ENOSPC if there are EMU_FAULT_MAX_RULES already; -ENOMEM.
  */
 int emu_fault_rules_command(struct emu_device *edev, struct emu_fault_rules *rules, char *text)
 {
@@ -431,7 +431,7 @@ void emu_fault_rules_show(struct emu_fault_rules *rules, struct seq_file *s)
 		emu_fault_rule_show(rule, s);
 }
 
-/* Counts from the beginning. */
+/* Resets the counts of all rules. */
 void emu_fault_rules_reset(struct emu_fault_rules *rules)
 {
 	struct emu_fault_rule *rule;

@@ -25,7 +25,7 @@ enum emu_fault_kind {
 	EMU_NR_FAULT_KINDS
 };
 
-/* At most so many of a device. */
+/* The limit on the rules of one device. */
 #define EMU_FAULT_MAX_RULES	64
 
 /**

@@ -2,12 +2,12 @@
 /*
  * A gate counts the users that are inside an object, and can be closed.
  *
- * The engine enters the gate of a queue pair for as long as it acts as that queue
- * pair's responder, and the gate of a memory region for as long as it touches the
- * memory. Entering and leaving take one atomic operation each, and work in any
- * context. Closing a gate keeps newcomers out at once. There are two ways to
- * learn that those inside have left: emu_gate_leave() returns true to the last
- * one to leave a closed gate, and emu_gate_drain() waits for them.
+ * The engine is inside the gate of a queue pair while it acts as that queue pair's
+ * responder, and inside the gate of a memory region while it accesses the memory.
+ * Entering and leaving take one atomic operation each, and work in any context. A
+ * closed gate lets nobody in, but does not wait for those who are inside. There are
+ * two ways to learn that they have left: emu_gate_leave() returns true to the last one
+ * to leave a closed gate, and emu_gate_drain() waits for them.
  *
  * What the gate guards is written only while it is closed and empty. Pairs:
  *
@@ -30,7 +30,7 @@
 #define EMU_GATE_OPEN	0x40000000
 
 /**
- * struct emu_gate - counter of users with a bit that lets them in
+ * struct emu_gate - counter of users, with a bit that lets them in
  * @count: users inside, and %EMU_GATE_OPEN; so it is 0 when the gate is closed and empty
  */
 struct emu_gate {
@@ -61,8 +61,8 @@ static inline bool emu_gate_is_drained(const struct emu_gate *gate)
 }
 
 /*
- * True for the last one to leave a closed gate, who then calls emu_gate_wake(). Under RCU: see
- * above.
+ * Leaves the gate. Returns true to the last one to leave a closed gate, who must then call
+ * emu_gate_wake(). Under rcu_read_lock(), or with preemption off: see above.
  */
 static __always_inline bool emu_gate_leave_quietly(struct emu_gate *gate)
 {
@@ -75,7 +75,7 @@ static inline void emu_gate_wake(struct emu_gate *gate)
 	emu_wake(&gate->count);
 }
 
-/* As emu_gate_leave_quietly(), where the last one to leave only has to wake those who wait. */
+/* As emu_gate_leave_quietly(), but wakes those who wait as well. */
 static inline bool emu_gate_leave(struct emu_gate *gate)
 {
 	if (likely(!emu_gate_leave_quietly(gate)))
@@ -89,15 +89,15 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 	int old = atomic_read(&gate->count);
 
 	/*
-	 * An increment that is taken back when the gate proves closed would not
-	 * do: whoever takes it back could become the last to leave.
+	 * Incrementing first, and taking that back if the gate turns out to be closed,
+	 * would not do: whoever takes it back could become the last one to leave.
 	 */
 	for (;;) {
 		if (unlikely(!(old & EMU_GATE_OPEN))) {
 			/*
-			 * acquire: whoever finds the gate closed may look at what
-			 * the one who closed it wrote before; see emu_look_for_peer()
-			 * and emu_region_closed().
+			 * acquire: whoever finds the gate closed may look at what was
+			 * written before it was closed; see emu_look_for_peer() and
+			 * emu_region_closed().
 			 */
 			smp_acquire__after_ctrl_dep();
 			return false;
@@ -107,7 +107,7 @@ static inline bool emu_gate_enter(struct emu_gate *gate)
 	}
 }
 
-/* Returns true if nobody was inside. Idempotent, any context. */
+/* Closes the gate, which may be closed already. Returns true if nobody is inside. Any context. */
 static inline bool emu_gate_close(struct emu_gate *gate)
 {
 	return !(atomic_fetch_andnot(EMU_GATE_OPEN, &gate->count) & ~EMU_GATE_OPEN);

@@ -35,7 +35,7 @@ int emu_object_get(struct emu_device *edev, enum emu_object object)
 	return -ENOMEM;
 }
 
-/* Any context. */
+/* Undoes emu_object_get(). Any context. */
 void emu_object_put(struct emu_device *edev, enum emu_object object)
 {
 	atomic_dec(&edev->objects[object]);

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Those who destroy or modify something that an engine is about to leave, in a hash table of
- * lists by the address of what they wait for. A process may have thousands of them.
+ * The waiters: threads that destroy or modify something that an engine is still using. They are in
+ * a hash table of lists, by the address of what they wait for, because a process may have
+ * thousands of them.
  *
- * Lock protocol: the lock of a list guards it, and keeps the entries in it from going. It is
- * raw, held for a few instructions, and nothing but the locks of the scheduler is taken
- * under it. Whoever wakes uses only the address of what has changed, which may be freed.
+ * Lock protocol: the lock of a list guards it, and keeps its entries from being freed. It is
+ * raw, held for a few instructions, and nothing but the locks of the scheduler is taken under it.
+ * emu_wake() does not access the object at the address, so that may have been freed.
  */
 #include <linux/hash.h>
 #include <linux/spinlock.h>

@@ -2,8 +2,8 @@
 /*
  * Waiting for an engine.
  *
- * Engines have preemption off, or are called in hard interrupt. With PREEMPT_RT the lock of a
- * wait queue sleeps, so that they cannot wake_up_var(). The lock here does not.
+ * Engines run with preemption off, or in hard interrupt. With PREEMPT_RT, the lock of a wait queue
+ * sleeps, so engines cannot call wake_up_var(). The lock here is raw, and does not sleep.
  */
 #ifndef KVERBS_EMU_WAIT_H
 #define KVERBS_EMU_WAIT_H
