@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Devices and clients: the table of the former, their lock, and waiting under it.
+ * The table of devices, the lock of devices and clients, and how to wait for a change of what it
+ * guards.
  *
  * Lock protocol: ib_registry_lock (a mutex) guards the table of devices, their states
- * (device.c) and the clients (client.c). Any lock of a consumer or driver may be held
- * around it, since it is not held while a method of either runs, nor while waiting:
- * ib_registry_wait() drops it and returns, with the lock held again, after something has
- * changed; the thread that changes something calls ib_registry_changed().
+ * (device.c) and the clients (client.c). It may be taken with any lock of a consumer or driver
+ * held, because it is not held while a method of either runs, nor while waiting:
+ * ib_registry_wait() drops it, and takes it again when something has changed. Whoever changes
+ * something calls ib_registry_changed().
  */
 #include <linux/export.h>
 #include <linux/jiffies.h>
@@ -18,7 +19,7 @@
 #include "export.h"
 #include "registry.h"
 
-/* Long for a use or a callback, but short enough for a user who waits at a terminal. */
+/* Longer than a use or a callback takes, but short for a user who waits at a terminal. */
 static unsigned int wait_warn_ms = 10000;
 module_param(wait_warn_ms, uint, 0644);
 MODULE_PARM_DESC(wait_warn_ms,
@@ -26,17 +27,14 @@ MODULE_PARM_DESC(wait_warn_ms,
 
 DEFINE_MUTEX(ib_registry_lock);
 
-/* By ib_device.index; from the choice of a name to ib_dealloc_device(). */
+/* By ib_device.index. A device is in it from when it gets its name until ib_dealloc_device(). */
 DEFINE_XARRAY_ALLOC(ib_devices);
 
-/*
- * 64 bits on every machine, so that it never wraps: it orders events however long ago they
- * were.
- */
+/* Counts changes, to order events. 64 bits on every machine, so that it never wraps. */
 static u64 registry_changes;
 static DECLARE_WAIT_QUEUE_HEAD(registry_waiters);
 
-/* Something that a waiter may wait for has changed. */
+/* Wakes those who wait. Must be called after a change that somebody may wait for. */
 void ib_registry_changed(void)
 {
 	lockdep_assert_held(&ib_registry_lock);
@@ -44,14 +42,14 @@ void ib_registry_changed(void)
 	wake_up_all(&registry_waiters);
 }
 
-/* The number of changes so far, to tell which of two events came first. */
+/* Returns the number of changes so far, by which to tell which of two events came first. */
 u64 ib_registry_now(void)
 {
 	lockdep_assert_held(&ib_registry_lock);
 	return registry_changes;
 }
 
-/* The time, in jiffies, after which a waiting thread logs what it waits for. */
+/* Returns the time in jiffies after which a waiting thread logs what it waits for. */
 unsigned long ib_wait_warn_timeout(void)
 {
 	unsigned int ms = READ_ONCE(wait_warn_ms);
@@ -60,7 +58,7 @@ unsigned long ib_wait_warn_timeout(void)
 }
 IB_EXPORT_INTERNAL(ib_wait_warn_timeout);
 
-/* Drops the lock until something has changed. Returns false if nothing has within @timeout. */
+/* Drops the lock until something has changed, or @timeout jiffies are over; then returns false. */
 bool ib_registry_wait_for(unsigned long timeout)
 {
 	u64 seen;
@@ -83,7 +81,7 @@ void ib_registry_wait(void)
  * @index: number to start from; updated to that of the device found
  *
  * Context: Process, may sleep.
- * Return: the device, to be given back with ib_device_put(), or %NULL after the last.
+ * Return: the device, which the caller must ib_device_put(); or %NULL after the last.
  */
 struct ib_device *ib_device_get_next(u32 *index)
 {

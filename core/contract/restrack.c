@@ -4,20 +4,20 @@
  *
  * Lock protocol: each kind has an xarray, whose own lock orders additions and removals. A
  * reader that found an entry under that lock takes a reference unless the count has dropped to
- * zero; rdma_restrack_del() takes the entry out, then waits for the readers, and only then
+ * zero; rdma_restrack_del() removes the entry, then waits for the readers, and only then
  * may the object be destroyed. No lock is held while waiting. The object's number stays
- * reserved until the object is destroyed: if the driver refuses, the entry is put back in
- * its place, which needs no memory.
+ * reserved until the object is destroyed: if the driver refuses that, the entry is put back
+ * under the same number, which needs no memory.
  *
  * A QP is listed under the number that its driver gave it, by which RDMA netlink looks it up. The
- * driver may give that number again once its destroy_qp is done, which is before the
- * core has released it: then the new QP takes the place.
+ * driver may reuse that number as soon as its destroy_qp has returned, before the core has
+ * released the number: then the new QP gets it.
  *
  * An object that cannot be listed for lack of memory works all the same; it
  * merely does not appear in debugfs.
  *
- * An object of a process names it, and holds a reference on its task until it has been
- * destroyed: an object whose destruction failed is still listed with the task.
+ * An object of a process has the process's name, and holds a reference on its task until it has
+ * been destroyed: if the destruction fails, it is listed with the task again.
  */
 #include <linux/export.h>
 #include <linux/sched/task.h>
@@ -32,12 +32,12 @@
 
 IB_CHECK_RESTRACK_LAYOUT(next);
 
-/* Numbers stay readable: they restart only after this many objects. */
+/* Keeps numbers readable; they are not reused until they have reached the limit. */
 #define RESTRACK_LIMIT	XA_LIMIT(1, INT_MAX)
 
-/* A QP for management has its port from here on: each port may have one of the same number. */
+/* The number of a QP for management has the port in these bits: each port has QPs 0 and 1. */
 #define QP_PORT_SHIFT	24
-/* Numbers that no QP has: port 1, but not those of its QPs 0 and 1. */
+/* Numbers that no QP has: those of port 1, but for its QPs 0 and 1. */
 #define NO_QP_LIMIT	XA_LIMIT(BIT(QP_PORT_SHIFT) + 2, BIT(QP_PORT_SHIFT) + IB_QPN_MASK)
 
 static const char * const restrack_kinds[RDMA_RESTRACK_MAX] = {
@@ -68,7 +68,7 @@ void rdma_restrack_init(struct ib_device *dev)
 	dev->res = priv->res;
 }
 
-static void report_leaked(struct ib_device *dev, struct rdma_restrack_entry *res)
+static void restrack_report_leaked(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	unsigned long site = READ_ONCE(res->site);
 
@@ -81,8 +81,8 @@ static void report_leaked(struct ib_device *dev, struct rdma_restrack_entry *res
 }
 
 /*
- * The device is being freed: report the objects left on it and their makers. Returns false
- * if there are any. Then the lists stay as they are, for callers that still use or destroy
+ * Reports the objects that are left on a device which is being freed, and their makers. Returns
+ * false if there are any; then the lists stay as they are, for callers that still use or destroy
  * the objects.
  */
 bool rdma_restrack_clean(struct ib_device *dev)
@@ -95,9 +95,9 @@ bool rdma_restrack_clean(struct ib_device *dev)
 
 	for (i = 0; i < RDMA_RESTRACK_MAX; i++) {
 		clean &= xa_empty(&priv->res[i].xa);
-		/* Their owners may destroy them meanwhile. */
+		/* With references, because the owners may be destroying the objects right now. */
 		for (id = 0; (res = rdma_restrack_next(dev, i, &id)); id++) {
-			report_leaked(dev, res);
+			restrack_report_leaked(dev, res);
 			rdma_restrack_put(res);
 		}
 	}
@@ -241,7 +241,7 @@ void ib_track_new(struct rdma_restrack_entry *res, enum rdma_restrack_type type)
 }
 IB_EXPORT_INTERNAL(ib_track_new);
 
-static u32 qp_id(const struct ib_qp *qp)
+static u32 restrack_qp_id(const struct ib_qp *qp)
 {
 	bool management = qp->qp_type == IB_QPT_SMI || qp->qp_type == IB_QPT_GSI;
 
@@ -249,17 +249,18 @@ static u32 qp_id(const struct ib_qp *qp)
 }
 
 /*
- * A driver that gives no number, or that of another QP, is wrong. Its QP is listed all the same,
- * so that it is reported if it is left, but is not found by that number. Returns 0 or an errno.
+ * Lists a QP under its number. If the driver gave it none, or that of another QP, which is a bug,
+ * the QP is listed under a number that no QP has: it cannot be looked up, but is reported if it is
+ * left on the device. Returns 0 or an errno.
  */
-static int list_qp(struct rdma_restrack_root *root, struct rdma_restrack_entry *res)
+static int restrack_list_qp(struct rdma_restrack_root *root, struct rdma_restrack_entry *res)
 {
 	const struct ib_qp *qp = container_of(res, struct ib_qp, res);
 	int ret = -EBUSY;
 
-	res->id = qp_id(qp);
+	res->id = restrack_qp_id(qp);
 	while (res->id && ret == -EBUSY && !xa_load(&root->xa, res->id)) {
-		/* Of an earlier QP, which the driver has destroyed; else this does nothing. */
+		/* Frees the number if it is still that of a QP which the driver has destroyed. */
 		xa_release(&root->xa, res->id);
 		ret = xa_insert(&root->xa, res->id, res, GFP_KERNEL);
 	}
@@ -269,14 +270,14 @@ static int list_qp(struct rdma_restrack_root *root, struct rdma_restrack_entry *
 	return min(ret, 0);
 }
 
-static void list_object(struct ib_device *dev, struct rdma_restrack_entry *res)
+static void restrack_list_object(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	struct rdma_restrack_root *root = &ib_priv(dev)->res[res->type];
 	int ret;
 
 	res->abandon = NULL;
 	if (res->type == RDMA_RESTRACK_QP)
-		ret = list_qp(root, res);
+		ret = restrack_list_qp(root, res);
 	else
 		ret = xa_alloc_cyclic(&root->xa, &res->id, res, RESTRACK_LIMIT, &root->next,
 				      GFP_KERNEL);
@@ -297,11 +298,12 @@ void rdma_restrack_add(struct rdma_restrack_entry *res)
 	struct ib_device *dev = rdma_restrack_dev(res);
 
 	if (dev && !res->no_track)
-		list_object(dev, res);
+		restrack_list_object(dev, res);
 }
 
-/* The number of the object stays reserved. */
-static struct ib_tracked unlist_object(struct ib_device *dev, struct rdma_restrack_entry *res)
+/* Removes an object from its list, and waits for readers. The object's number stays reserved. */
+static struct ib_tracked restrack_unlist_object(struct ib_device *dev,
+						struct rdma_restrack_entry *res)
 {
 	struct ib_tracked tracked = { .task = res->task };
 
@@ -323,17 +325,17 @@ static struct ib_tracked unlist_object(struct ib_device *dev, struct rdma_restra
  * rdma_restrack_del() - take an object off the list, as the first step of destroying it
  * @res: the object's tracking entry
  *
- * Returns when no reader that found the object in the lists looks at it any more. The
- * caller must call rdma_restrack_readd() or rdma_restrack_forget() next.
+ * Returns when all readers that found the object in the lists are done with it. The caller must
+ * call rdma_restrack_readd() or rdma_restrack_forget() next.
  *
  * Context: Process, may sleep.
- * Return: what the object leaves when it is gone.
+ * Return: the argument for rdma_restrack_forget().
  */
 struct ib_tracked rdma_restrack_del(struct rdma_restrack_entry *res)
 {
 	struct ib_device *dev = rdma_restrack_dev(res);
 
-	return dev && !res->no_track ? unlist_object(dev, res) :
+	return dev && !res->no_track ? restrack_unlist_object(dev, res) :
 				       (struct ib_tracked){ .task = res->task };
 }
 
@@ -361,7 +363,7 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
 }
 
 /**
- * rdma_restrack_forget() - free what an object that was destroyed has left
+ * rdma_restrack_forget() - free the number and the task of an object that was destroyed
  * @dev: the device
  * @type: kind of the object
  * @tracked: as returned by rdma_restrack_del(): its number, and its process
@@ -371,7 +373,7 @@ void rdma_restrack_readd(struct rdma_restrack_entry *res)
 void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
 			  struct ib_tracked tracked)
 {
-	/* Unless it is another object's by now. */
+	/* Does nothing if it is another object's by now. */
 	if (tracked.id)
 		xa_release(&ib_priv(dev)->res[type].xa, tracked.id);
 	put_task(tracked.task);
@@ -390,7 +392,7 @@ void rdma_restrack_forget(struct ib_device *dev, enum rdma_restrack_type type,
 void ib_track_add(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	if (!res->no_track)
-		list_object(dev, res);
+		restrack_list_object(dev, res);
 }
 IB_EXPORT_INTERNAL(ib_track_add);
 
@@ -399,14 +401,14 @@ IB_EXPORT_INTERNAL(ib_track_add);
  * @dev: as for ib_track_add()
  * @res: its tracking entry
  *
- * Returns when nobody who found the object in the list looks at it any more. Its reference
- * and that on its process are put. An object that is not listed loses only the latter.
+ * Returns when all readers that found the object in the list are done with it. Puts the reference
+ * of the list, if the object is listed, and the object's reference on its process.
  *
  * Context: Process, may sleep.
  */
 void ib_track_del(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
-	rdma_restrack_forget(dev, res->type, unlist_object(dev, res));
+	rdma_restrack_forget(dev, res->type, restrack_unlist_object(dev, res));
 	res->task = NULL;
 }
 IB_EXPORT_INTERNAL(ib_track_del);
@@ -424,13 +426,13 @@ void ib_track_sync(struct ib_device *dev, struct rdma_restrack_entry *res)
 {
 	if (!res->valid)
 		return;
-	unlist_object(dev, res);
+	restrack_unlist_object(dev, res);
 	rdma_restrack_readd(res);
 }
 IB_EXPORT_INTERNAL(ib_track_sync);
 
 /**
- * rdma_restrack_get() - take a reference on an object, to look at it
+ * rdma_restrack_get() - take a reference on an object, to read it
  * @res: the object's tracking entry, found under the lock of its list, which is held
  *
  * Context: Any.
@@ -482,8 +484,8 @@ rdma_restrack_next(struct ib_device *dev, enum rdma_restrack_type type,
 	struct rdma_restrack_entry *res;
 
 	/*
-	 * The xarray's lock keeps the object alive until the reference is
-	 * taken: rdma_restrack_del() must take it out, under this lock, first.
+	 * The xarray's lock keeps the object alive until the reference is taken, because
+	 * rdma_restrack_del() needs the lock to remove the object.
 	 */
 	xa_lock(xa);
 	res = xa_find(xa, id, ULONG_MAX, XA_PRESENT);
@@ -542,7 +544,7 @@ int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
 }
 
 /**
- * ib_object_unused() - test whether an object may be destroyed
+ * ib_object_unused() - check that an object may be destroyed
  * @dev: its device
  * @res: its tracking entry
  * @usecnt: number of its users
@@ -560,7 +562,7 @@ int ib_object_unused(struct ib_device *dev,
 
 	if (!users)
 		return 0;
-	/* A process may try. */
+	/* A process may try that, which is no bug of the kernel: no warning. */
 	if (res->user)
 		return -EBUSY;
 	ibdev_warn(dev, "cannot destroy %s %u of %s: in use (users: %d)\n",

@@ -16,8 +16,8 @@ struct task_struct;
  * @xa: the entries, by their number
  * @next: where the search for a free number starts
  *
- * The kernel's RDMA netlink, which scripts/ulps builds, has this structure, too, with the same
- * members: IB_CHECK_RESTRACK_LAYOUT().
+ * The kernel's RDMA netlink, which scripts/ulps builds, uses this structure, too, by a definition
+ * of its own. IB_CHECK_RESTRACK_LAYOUT() checks that the two agree.
  */
 struct rdma_restrack_root {
 	struct xarray xa;
@@ -25,7 +25,7 @@ struct rdma_restrack_root {
 };
 
 /**
- * struct ib_tracked - what an object that is being destroyed leaves
+ * struct ib_tracked - what rdma_restrack_forget() must free when an object is gone
  * @id: its number, which stays reserved; 0 if it has none
  * @task: the process that it was made for, on which it has a reference; or NULL
  */

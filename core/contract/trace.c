@@ -11,7 +11,7 @@
 #include "trace.h"
 
 /*
- * ib_verbs_watched - the key: data path calls are watched, since a tracepoint is enabled or
+ * ib_verbs_watched - true while data path calls are watched, because a tracepoint is enabled or
  *	the contract checker is on
  */
 DEFINE_STATIC_KEY_FALSE(ib_verbs_watched);

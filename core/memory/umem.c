@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Memory of a process, for devices: pinned, counted against the process's limit on locked
- * memory, and DMA-mapped. Also what it has in common with memory of other kinds, which
- * peer.c, dmabuf.c and p2p.c get.
+ * memory, and DMA-mapped. Also the functions that memory of other kinds needs as well, which
+ * peer.c, dmabuf.c and p2p.c obtain.
  *
  * Lock protocol: none. The caller that got an ib_umem owns it and releases it
- * once; mm's count of pinned pages is atomic. The process may end before that:
- * the pages are pinned, and a reference keeps the bare mm_struct for the count.
+ * once; the mm's count of pinned pages is atomic. The process may end before that:
+ * the pages stay pinned, and a reference keeps the bare mm_struct for the count.
  *
- * A process's memory goes through three steps: count, pin, map; each has its own
- * undo.
+ * There are three steps: the pages are charged, pinned and mapped. Each step has a
+ * function that undoes it.
  */
 #include <linux/capability.h>
 #include <linux/dma-map-ops.h>
@@ -37,7 +37,7 @@ static unsigned long umem_nr_pages(const struct ib_umem *umem)
 	return umem_span(umem) >> PAGE_SHIFT;
 }
 
-/* Sets what is common to all kinds of memory, before the memory is got. */
+/* Sets the members that all kinds of memory have, before the memory is obtained. */
 void umem_init(struct ib_umem *umem, struct ib_device *device,
 	       unsigned long addr, size_t size, int access)
 {
@@ -50,8 +50,8 @@ void umem_init(struct ib_umem *umem, struct ib_device *device,
 }
 
 /*
- * Checks a range, for any kind of memory, once for each call of a consumer: umem_peer_get() and
- * the like rely on it. @name: what the consumer calls @start. Returns 0, or -EINVAL after
+ * Checks a range of memory of any kind, once for each call of a consumer, so umem_peer_get() and
+ * the like need not. @name is the consumer's name for @start. Returns 0, or -EINVAL after
  * ib_invalid().
  */
 int umem_check_range(const struct ib_verb_call *call, const char *name, u64 start, u64 length)
@@ -68,13 +68,13 @@ int umem_check_range(const struct ib_verb_call *call, const char *name, u64 star
 	return 0;
 }
 
-/* Whether there is memory of any kind for such an access. */
+/* Checks that an access is possible at all: no kind of memory can be accessed on demand. */
 int umem_check_access(int access)
 {
 	return access & IB_ACCESS_ON_DEMAND ? -EOPNOTSUPP : 0;
 }
 
-static int umem_count(struct ib_umem *umem)
+static int umem_charge_pinned(struct ib_umem *umem)
 {
 	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
 	unsigned long pages = umem_nr_pages(umem);
@@ -87,7 +87,7 @@ static int umem_count(struct ib_umem *umem)
 	return -ENOMEM;
 }
 
-static void umem_uncount(struct ib_umem *umem)
+static void umem_uncharge_pinned(struct ib_umem *umem)
 {
 	atomic64_sub(umem_nr_pages(umem), &umem->owning_mm->pinned_vm);
 }
@@ -110,8 +110,8 @@ void umem_unpin(struct ib_umem *umem, bool dirty)
 }
 
 /*
- * Checks that some pages, just pinned, are of the kind that the memory must be. Kernels
- * without peer-to-peer memory of their own pin ours like any other.
+ * Checks that pages which were just pinned are of the kind that is asked for. That cannot be left
+ * to the pinning: kernels without peer-to-peer memory of their own pin ours like any other.
  */
 static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int nr)
 {
@@ -128,10 +128,10 @@ static int umem_check_pages(const struct ib_umem *umem, struct page **pages, int
 }
 
 /*
- * Looks at the page at @addr, and waits until it is there, with the access that @flags, as
- * for pinning, ask for. Returns 1 if it is peer-to-peer memory, 0 if it is other memory, or
- * an error. From Linux 6.5 on, long-term pinning is refused for pages of files in sysfs, by
- * which processes map such memory, whatever these pages are.
+ * Faults in the page at @addr, with the access that the FOLL_* in @flags ask for. Returns 1 if it
+ * is peer-to-peer memory, 0 if it is other memory, or an error. It is needed because pinning does
+ * not tell: processes map peer-to-peer memory by files in sysfs, and from Linux 6.5 on, long-term
+ * pinning is refused for pages of these, of whatever kind.
  */
 static int umem_is_p2p_page(unsigned long addr, unsigned int flags)
 {
@@ -148,10 +148,10 @@ static int umem_is_p2p_page(unsigned long addr, unsigned int flags)
 }
 
 /*
- * Older kernels need flags to pin a private mapping for reading, see kv_foll_read. With
- * these, memory is pinned that the process must not read; and they do not help in mappings
- * that are shared anyway, nor in huge pages that the process cannot write. Returns the
- * flags, or -EFAULT; limits @nr to the pages that they are good for.
+ * Older kernels need flags to pin a private mapping for reading, see kv_foll_read. But these would
+ * also pin memory that the process must not read, so that is checked here; and they must be left
+ * out for mappings that are shared anyway, and for huge pages that the process cannot write.
+ * Returns the flags, or -EFAULT; limits @nr to the pages for which they are right.
  */
 static int umem_read_flags(unsigned long addr, unsigned long *nr)
 {
@@ -193,8 +193,8 @@ static long umem_pin_batch(struct ib_umem *umem, unsigned long addr,
 		if (ret == -EINTR)
 			return ret;
 		/*
-		 * Older kernels that pin for long do not wait for whoever provides the pages
-		 * of a range with userfaultfd. The look has just waited.
+		 * On older kernels, long-term pinning does not wait for pages that another thread
+		 * provides by userfaultfd. umem_is_p2p_page() has just waited for the first one.
 		 */
 		if (!ret)
 			nr = pin_user_pages_fast(addr, wanted, flags, pages);
@@ -216,10 +216,10 @@ err_unpin:
 }
 
 /*
- * @flags: FOLL_*, besides those that write access implies. Errors: -EREMOTEIO for
- * peer-to-peer memory that should be other memory; if it should be peer-to-peer memory,
- * -ENODEV if it does not begin with such, -EINVAL if it does, but goes on with other
- * memory; those of pin_user_pages_fast().
+ * Pins all pages. @flags: FOLL_*, besides those that write access implies. Returns 0; -EREMOTEIO
+ * if some of it is peer-to-peer memory, but other memory is asked for; -ENODEV if peer-to-peer
+ * memory is asked for, but the first page is none, -EINVAL if the first is, but a later one is
+ * not; or an error of pin_user_pages_fast().
  */
 int umem_pin(struct ib_umem *umem, unsigned int flags)
 {
@@ -249,17 +249,17 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 }
 
 /*
- * Memory may be registered, and so mapped, any number of times at once. The DMA API treats
- * that as an error if each mapping transfers ownership to the device. Ours do not: the
- * device and the process use the same memory, see umem_check_reach(). (The debugging of the
- * DMA API warns once, nevertheless, of the first memory that is mapped nine times.)
+ * Memory may be registered, and so mapped, several times at once. To the DMA API that is an error
+ * if each mapping transfers ownership to the device. Ours do not, because the device and the
+ * process use the memory at the same time, see umem_check_reach(). (CONFIG_DMA_API_DEBUG warns
+ * nevertheless, once, when some memory is mapped for the ninth time.)
  */
 #define UMEM_DMA_ATTRS	DMA_ATTR_SKIP_CPU_SYNC
 
 /*
- * Whether memory that was mapped for a device is not what the device uses at any time, but
- * has to be synchronised by the CPU. An IOMMU maps whole pages as they are: only pieces of
- * pages, for devices that are not trusted, are copied there; but caches are still caches.
+ * Whether the CPU has to synchronise memory that was mapped for a device, since the device uses a
+ * copy, or caches are not coherent. With an IOMMU, there are no copies: it maps whole pages as they
+ * are, and only parts of pages are copied, for devices that are not trusted.
  */
 static bool umem_needs_sync(struct device *dev, dma_addr_t addr)
 {
@@ -271,11 +271,11 @@ static bool umem_needs_sync(struct device *dev, dma_addr_t addr)
 }
 
 /*
- * A device that cannot reach some memory gets a bounce buffer from the DMA layer, which
- * is synchronised when the CPU asks for it. For memory that the device and the process
- * use at any time, nobody can ask: what one writes would never be seen by the other, and
- * what the process wrote meanwhile would be overwritten at the end. So @sgt, mapped for a
- * device, must not have any. The same holds for caches that have to be flushed. Returns 0
+ * For memory that a device cannot reach, the DMA layer gives it a bounce buffer, which is
+ * synchronised when the CPU asks for that. If the device and the process use the memory at the
+ * same time, nobody knows when to ask: neither would see what the other writes, and the data that
+ * the process has written would be overwritten in the end. So @sgt, which is mapped for a device,
+ * must not have any bounce buffers. The same holds for caches that have to be flushed. Returns 0
  * or -EIO.
  */
 int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
@@ -287,8 +287,8 @@ int umem_check_reach(const struct ib_umem *umem, struct sg_table *sgt)
 	if (ib_uses_virt_dma(device))
 		return 0;
 	/*
-	 * There, it would be true of all addresses; and a peer's memory need not come from
-	 * the DMA API: keeping its caches coherent is the peer's job.
+	 * On a device that is not coherent, all addresses would be refused. But a peer need not
+	 * map its memory by the DMA API, and is itself responsible for coherent caches.
 	 */
 	if (umem->is_peer && !dev_is_dma_coherent(device->dma_device))
 		return 0;
@@ -341,8 +341,8 @@ static int umem_map(struct ib_umem *umem, int access)
  * -EOPNOTSUPP for %IB_ACCESS_ON_DEMAND;
  * -EPERM if the process may lock no memory at all: RLIMIT_MEMLOCK is 0 and it
  * lacks CAP_IPC_LOCK;
- * -ENOMEM if it would have more pinned than RLIMIT_MEMLOCK, without
- * CAP_IPC_LOCK, or for lack of memory;
+ * -ENOMEM if it would exceed RLIMIT_MEMLOCK and lacks CAP_IPC_LOCK, or for lack of
+ * memory;
  * -EFAULT if there is no memory at some of the addresses, or it cannot be pinned
  * for long, or the process lacks the access to it that the device needs; or if
  * the caller is a kernel thread;
@@ -375,7 +375,7 @@ struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
 	umem->owning_mm = current->mm;
 	mmgrab(umem->owning_mm);
 
-	ret = umem_count(umem);
+	ret = umem_charge_pinned(umem);
 	if (ret)
 		goto err_free;
 	ret = umem_pin(umem, FOLL_LONGTERM);
@@ -389,7 +389,7 @@ struct ib_umem *ib_umem_get(struct ib_device *device, unsigned long addr,
 err_unpin:
 	umem_unpin(umem, false);
 err_uncount:
-	umem_uncount(umem);
+	umem_uncharge_pinned(umem);
 err_free:
 	mmdrop(umem->owning_mm);
 	kfree(umem);
@@ -397,20 +397,20 @@ err_free:
 }
 EXPORT_SYMBOL(ib_umem_get);
 
-/* Releases memory of a process. */
+/* Undoes ib_umem_get(). */
 static void umem_release(struct ib_umem *umem)
 {
 	umem_unmap(umem);
 	umem_unpin(umem, umem->writable);
-	umem_uncount(umem);
+	umem_uncharge_pinned(umem);
 	mmdrop(umem->owning_mm);
 	kfree(umem);
 }
 
 /**
  * ib_umem_release() - undo ib_umem_get() or ib_umem_get_peer()
- * @umem: the memory, which the device no longer uses; or NULL. May also be the
- *	ib_umem in what ib_umem_dmabuf_get() returned.
+ * @umem: the memory, which the device no longer uses; or NULL. It may also be part of
+ *	the &struct ib_umem_dmabuf that ib_umem_dmabuf_get() returned.
  *
  * Pages of a process that the device may have written are marked dirty. If the
  * memory is another device's, this calls functions of its driver.
@@ -436,7 +436,7 @@ EXPORT_SYMBOL(ib_umem_release);
  * ib_umem_copy_from() - read pinned memory
  * @dst: buffer
  * @umem: the memory
- * @offset: bytes to leave out at its start
+ * @offset: bytes to skip at its start
  * @length: bytes to copy
  *
  * Context: Any.
@@ -464,13 +464,13 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 EXPORT_SYMBOL(ib_umem_copy_from);
 
 /**
- * ib_umem_check_rereg() - whether a region's new access is possible with its memory
+ * ib_umem_check_rereg() - check that a region's memory allows the new access
  * @umem: the memory; %NULL for a region that has none
  * @flags: what changes, &enum ib_mr_rereg_flags
  * @new_access_flags: the new access, if %IB_MR_REREG_ACCESS is set
  *
- * For a driver's rereg_user_mr method, when it keeps the memory. With %IB_MR_REREG_TRANS it gets
- * other memory, and any access is possible.
+ * For a driver's rereg_user_mr method, if the region keeps its memory. With %IB_MR_REREG_TRANS it
+ * gets other memory, so any access is possible.
  *
  * Context: Any.
  * Return: 0; -EACCES if the device would write to memory that is mapped for reading only.
@@ -485,9 +485,9 @@ int ib_umem_check_rereg(struct ib_umem *umem, int flags, int new_access_flags)
 EXPORT_SYMBOL(ib_umem_check_rereg);
 
 /*
- * Returns bits that limit the size of blocks: a block may be as large as the lowest one.
- * Within a block, device addresses and DMA addresses have the same low bits; and where the
- * DMA addresses are not contiguous, a block must begin.
+ * Returns bits of which the lowest one is the largest possible size of blocks. Within a block,
+ * device addresses and DMA addresses must have the same low bits; and where DMA addresses are not
+ * contiguous, a block must begin.
  */
 static u64 umem_block_limit(struct ib_umem *umem)
 {
@@ -508,17 +508,17 @@ static u64 umem_block_limit(struct ib_umem *umem)
 }
 
 /**
- * ib_umem_find_best_pgsz() - largest blocks that the memory can be mapped by
+ * ib_umem_find_best_pgsz() - find the largest blocks by which the memory can be mapped
  * @umem: the memory
  * @pgsz_bitmap: sizes of blocks that the device supports: bit n stands for 2^n bytes
  * @virt: address of the first byte as the device uses it; becomes ib_umem.iova
  *
- * If several sizes hold all of the memory in one block, it takes the smallest of them.
+ * If a block of several sizes could hold all of the memory, the smallest of them is returned.
  *
  * Context: Any.
- * Return: bytes in a block; 0 if none of the sizes will do, or @virt is so large that
- * addresses wrap around. If the device supports a size of %PAGE_SIZE or less, the result is
- * not 0 when @virt has the same offset in such a block as the memory.
+ * Return: bytes in a block; 0 if none of the sizes is possible, or @virt is so large that
+ * addresses wrap around. A size of %PAGE_SIZE or less is always possible if @virt has the same
+ * offset in a block of that size as the memory.
  */
 unsigned long ib_umem_find_best_pgsz(struct ib_umem *umem,
 				     unsigned long pgsz_bitmap, u64 virt)
