@@ -19,7 +19,7 @@ struct ib_pd;
 struct mm_struct;
 
 /**
- * struct ib_ca - an opening of a channel adapter
+ * struct ib_ca - an open channel adapter
  * @device: the device
  * @handle: the handle
  * @user: opened by a user process, not by a kernel caller

@@ -16,7 +16,7 @@
 #define kv_class_const
 #endif
 
-/* Older kernels' __assign_str() takes the source as well. */
+/* On older kernels, __assign_str() takes the source as well. */
 #ifdef HAVE_ASSIGN_STR_DST
 #define kv_assign_str(dst, ...) __assign_str(dst)
 #else
@@ -24,9 +24,9 @@
 #endif
 
 /*
- * Flags to pin pages of a private mapping for reading, so that the process keeps them.
- * Older kernels must be told that it is for writing: otherwise they pin a page that the
- * process still shares, and its next write goes to a copy.
+ * Flags to pin pages of a private mapping for reading, so that the process keeps these pages.
+ * Older kernels must be asked for write access: otherwise they pin a page that the process
+ * shares with others, and its next write goes to a copy.
  */
 #ifdef HAVE_GUP_UNSHARES
 #define kv_foll_read 0
@@ -41,7 +41,7 @@
 #define kv_foll_p2p 0
 #endif
 
-/* Makes a device coherent, on architectures where not all are. */
+/* Makes a device coherent, on architectures where not all devices are. */
 #ifdef HAVE_DMA_COHERENT
 #define kv_set_dma_coherent(dev) ((void)((dev)->dma_coherent = true))
 #else
@@ -90,7 +90,7 @@
 #define kv_create_cq_udata(user) (user)
 #endif
 
-/* The same, of mainline's reg_user_mr_dmabuf method. */
+/* The same for mainline's reg_user_mr_dmabuf method. */
 #ifdef HAVE_REG_DMABUF_ATTRS
 #define kv_reg_dmabuf_user uverbs_attr_bundle
 #else

@@ -38,14 +38,14 @@ static inline bool ib_cq_timing(void)
 }
 
 /**
- * ib_cq_stamp() - time stamp for a completion that is being written
+ * ib_cq_stamp() - get the time stamp for a completion that is being written
  *
  * For &ib_wc.timestamp. A driver that cannot know when the completion was written
  * leaves that member 0.
  *
  * Context: Any, NMI included.
  * Return: ktime_get_mono_fast_ns(), in nanoseconds; 0 while latencies are not
- * measured, when the call costs one instruction.
+ * measured, in which case the call costs one instruction.
  */
 static inline u64 ib_cq_stamp(void)
 {
@@ -55,7 +55,7 @@ static inline u64 ib_cq_stamp(void)
 /**
  * ib_wc_set_stamp() - set the time at which a completion was written
  * @wc: the completion, as a driver hands it to a poller
- * @stamp: what ib_cq_stamp() said when it was written; 0 if that is not known
+ * @stamp: what ib_cq_stamp() returned when it was written; 0 if that is not known
  *
  * Context: Any, NMI included.
  */

@@ -31,7 +31,7 @@ enum ib_contract_mode {
 /**
  * enum ib_contract_rule - the rules, by number
  * @IB_RULE_SLEEP: a method that must not sleep has slept
- * @IB_RULE_REENTRANT: methods are called on many CPUs at once; not watched
+ * @IB_RULE_REENTRANT: methods must cope with calls on many CPUs at once; not checked
  * @IB_RULE_CHAIN: a callback ran inside a verbs call of its device
  * @IB_RULE_ONE_HANDLER: two completion handlers of one CQ ran at a time
  * @IB_RULE_CALLBACK_SLEEP: a callback that must not sleep has slept

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Places where tests can hold up a thread for any length of time: between its look at
- * something that others change, and the step that relies on it. Only builds with the KUnit
- * suites have them.
+ * Places where tests can hold up a thread for any length of time: after it has read
+ * something that others may change, and before it relies on that. They only exist in builds
+ * with the KUnit suites.
  */
 #ifndef KVERBS_DELAY_H
 #define KVERBS_DELAY_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What kverbs_edu.ko offers other modules: the DMA engine of QEMU's edu device. Its
- * driver is a client of peer-to-peer memory that a driver author can read in an hour.
+ * What kverbs_edu.ko offers to other modules: the DMA engine of QEMU's edu device. Its
+ * driver is a client of peer-to-peer memory that the author of a driver can read in an hour.
  * The engine copies memory through a buffer in the device: it fetches each chunk, then
  * stores it.
  */
@@ -34,7 +34,7 @@ struct edu_pos {
  * @to: memory to copy to, likewise
  * @len: bytes to copy; not 0, and no more than either list has
  * @done: called when the request has ended, in process context, in the order of
- *	submission. It may sleep, which delays later requests, and it may submit
+ *	submission. It may sleep, which delays later requests, and may call edu_submit()
  * @status: result, for @done: 0; -ENODEV if the device is being removed; -EIO if it does
  *	not respond; or the error of mapping the memory
  * @copied: bytes that were stored, also if @status is an error

@@ -24,7 +24,7 @@
 #define KVERBS_P2PDMA_OWNER	((void *)0x6b763270UL)
 
 /**
- * kverbs_is_p2pdma_page() - is this a page of peer-to-peer memory?
+ * kverbs_is_p2pdma_page() - check whether a page is peer-to-peer memory
  * @page: any page
  *
  * Works on all kernels, for memory that the kernel manages and for memory that
@@ -107,7 +107,7 @@ bool kverbs_has_p2pmem(struct pci_dev *pdev);
  *	provider's driver loses the device, and with that device locked: it may sleep, but
  *	must not wait for that driver
  * @provider: set by kverbs_p2pdma_user_add()
- * @entry: likewise
+ * @entry: set by kverbs_p2pdma_user_add()
  */
 struct kverbs_p2pdma_user {
 	void (*revoke)(struct kverbs_p2pdma_user *user);
@@ -133,7 +133,7 @@ int kverbs_p2pdma_distance_many(struct pci_dev *provider, struct device **client
 				int num_clients, bool verbose);
 struct pci_dev *kverbs_p2pmem_find_many(struct device **clients, int num_clients);
 
-/* What a user chooses, by a file of sysfs or configfs. */
+/* For a file in sysfs or configfs by which a user chooses a provider. */
 int kverbs_p2pdma_enable_store(const char *page, struct pci_dev **p2p_dev, bool *use_p2pdma);
 ssize_t kverbs_p2pdma_enable_show(char *page, struct pci_dev *p2p_dev, bool use_p2pdma);
 

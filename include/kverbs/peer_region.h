@@ -18,8 +18,8 @@ struct peer_region;
  * @addr: address of the first byte in the calling process
  * @size: bytes, not 0; the range must not wrap around
  * @writable: the device may write
- * @revocable: the caller will call peer_region_activate(). If it will not, only clients
- *	that never invalidate are asked.
+ * @revocable: the caller will call peer_region_activate(). If not, only clients that
+ *	never invalidate are asked.
  * @dma_device: the device
  * @user: name of the RDMA device, for messages
  * @name: name of the only client to ask; NULL: ask all, in the order of their

@@ -67,7 +67,7 @@ void ib_port_remove_groups(struct ib_device *dev, u32 port,
 			   const struct attribute_group **groups);
 
 /**
- * struct ib_rw_ops - what rdma_rw contexts need when a QP is made
+ * struct ib_rw_ops - what must be done for rdma_rw contexts when a QP is made
  * @owner: the module that has these functions, which stays loaded while they run
  * @init_qp: adds the requests of &ib_qp_cap.max_rdma_ctxs contexts to &ib_qp_cap.max_send_wr;
  *	the port is valid
@@ -83,7 +83,7 @@ struct ib_rw_ops {
 void ib_set_rw_ops(const struct ib_rw_ops *ops);
 
 /**
- * struct ib_addr_ops - how the Ethernet address of a peer is found
+ * struct ib_addr_ops - how to find the Ethernet address of a peer
  * @owner: the module that has this function, which stays loaded while it runs
  * @find_mac: looks up the address of @dgid as seen from @sgid, and how many routers are on the
  *	way; may sleep; returns 0 or an errno

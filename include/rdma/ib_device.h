@@ -419,7 +419,7 @@ struct ib_device_ops {
 	/** @create_flow: [user] steers packets to a QP */
 	struct ib_flow *(*create_flow)(struct ib_qp *qp, struct ib_flow_attr *flow_attr,
 				       struct ib_udata *udata);
-	/** @destroy_flow: [user] ends that */
+	/** @destroy_flow: [user] undoes @create_flow */
 	int (*destroy_flow)(struct ib_flow *flow_id);
 	/** @destroy_flow_action: [user] frees what is done to steered packets */
 	int (*destroy_flow_action)(struct ib_flow_action *action);
@@ -491,17 +491,17 @@ struct ib_device_ops {
 	int (*fill_res_mr_entry)(struct sk_buff *msg, struct ib_mr *ibmr);
 	/** @fill_res_mr_entry_raw: [user] the same, as the device has it */
 	int (*fill_res_mr_entry_raw)(struct sk_buff *msg, struct ib_mr *ibmr);
-	/** @fill_res_cq_entry: [user] likewise of a CQ */
+	/** @fill_res_cq_entry: [user] adds what the driver knows of a CQ to an answer */
 	int (*fill_res_cq_entry)(struct sk_buff *msg, struct ib_cq *ibcq);
 	/** @fill_res_cq_entry_raw: [user] the same, as the device has it */
 	int (*fill_res_cq_entry_raw)(struct sk_buff *msg, struct ib_cq *ibcq);
-	/** @fill_res_qp_entry: [user] likewise of a QP */
+	/** @fill_res_qp_entry: [user] adds what the driver knows of a QP to an answer */
 	int (*fill_res_qp_entry)(struct sk_buff *msg, struct ib_qp *ibqp);
 	/** @fill_res_qp_entry_raw: [user] the same, as the device has it */
 	int (*fill_res_qp_entry_raw)(struct sk_buff *msg, struct ib_qp *ibqp);
-	/** @fill_res_cm_id_entry: [user] likewise of a CM ID */
+	/** @fill_res_cm_id_entry: [user] adds what the driver knows of a CM ID to an answer */
 	int (*fill_res_cm_id_entry)(struct sk_buff *msg, struct rdma_cm_id *id);
-	/** @fill_res_srq_entry: [user] likewise of an SRQ */
+	/** @fill_res_srq_entry: [user] adds what the driver knows of an SRQ to an answer */
 	int (*fill_res_srq_entry)(struct sk_buff *msg, struct ib_srq *ib_srq);
 	/** @fill_res_srq_entry_raw: [user] the same, as the device has it */
 	int (*fill_res_srq_entry_raw)(struct sk_buff *msg, struct ib_srq *ib_srq);
@@ -530,7 +530,7 @@ struct ib_device_ops {
 	int (*iw_reject)(struct iw_cm_id *cm_id, const void *pdata, u8 pdata_len);
 	/** @iw_create_listen: begins to listen */
 	int (*iw_create_listen)(struct iw_cm_id *cm_id, int backlog);
-	/** @iw_destroy_listen: ends that */
+	/** @iw_destroy_listen: stops listening */
 	int (*iw_destroy_listen)(struct iw_cm_id *cm_id);
 
 	/* Set these with INIT_RDMA_OBJ_SIZE(). */

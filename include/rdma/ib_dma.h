@@ -47,7 +47,7 @@ static inline bool ib_uses_virt_dma(const struct ib_device *dev)
 }
 
 /**
- * ib_virt_dma_to_ptr() - kernel pointer of a DMA address
+ * ib_virt_dma_to_ptr() - get the kernel pointer of a DMA address
  * @dma_addr: DMA address of a device for which ib_uses_virt_dma() is true
  *
  * Context: Any.
@@ -59,7 +59,7 @@ static inline void *ib_virt_dma_to_ptr(u64 dma_addr)
 }
 
 /**
- * ib_virt_dma_to_page() - page of a DMA address
+ * ib_virt_dma_to_page() - get the page of a DMA address
  * @dma_addr: DMA address of a device for which ib_uses_virt_dma() is true
  *
  * Context: Any.
@@ -295,7 +295,7 @@ static inline void ib_dma_unmap_sgtable_attrs(struct ib_device *dev,
 }
 
 /**
- * ib_dma_max_seg_size() - largest scatter list entry that the device can take
+ * ib_dma_max_seg_size() - get the largest scatter list entry that a device can take
  * @dev: the device
  *
  * Context: Any.

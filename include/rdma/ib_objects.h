@@ -166,7 +166,7 @@ struct ib_cq_stats {
  * @deficit: completions left of the CQ's share in this round
  * @weight: determines the CQ's share, see ib_cq_set_weight()
  * @waiters: threads that wait for the CQ
- * @flushing: waiters for whom the CQ is to become empty
+ * @flushing: list of those waiters that wait until the CQ is empty
  * @stopped: completed when the CQ is no longer polled
  * @stats: statistics
  * @notify: defers the handlers
@@ -174,7 +174,8 @@ struct ib_cq_stats {
  * @pool_entry: private to the pool
  * @shared: the CQ belongs to the pool
  * @registered_comp_handler: the consumer's handler; only the core calls it
- * @registered_event_handler: likewise; must not sleep
+ * @registered_event_handler: the consumer's handler of events; only the core calls it; must
+ *	not sleep
  * @handlers: number of completion handlers running now, while the contract checker
  *	is on
  * @res: private to the core

@@ -144,7 +144,7 @@ static inline unsigned long ib_umem_dma_offset(struct ib_umem *umem,
 		ib_umem_offset(umem)) & (pgsz - 1);
 }
 
-/* Number of blocks of @pgsz bytes that the memory touches, going by umem->iova. */
+/* Number of blocks of @pgsz bytes that the memory touches if it begins at umem->iova. */
 static inline size_t ib_umem_num_dma_blocks(struct ib_umem *umem,
 					    unsigned long pgsz)
 {
@@ -160,11 +160,13 @@ static inline size_t ib_umem_num_pages(struct ib_umem *umem)
 }
 
 /**
- * ib_umem_find_best_pgoff() - ib_umem_find_best_pgsz() for devices that take an offset
- *	into the first block instead of an address
+ * ib_umem_find_best_pgoff() - find the largest blocks by which the memory can be mapped
  * @umem: the memory
  * @pgsz_bitmap: sizes of blocks that the device supports: bit n is 2^n bytes
  * @pgoff_bitmask: bits that the offset can have
+ *
+ * As ib_umem_find_best_pgsz(), but for devices that take an offset into the first block
+ * instead of an address.
  *
  * Context: Any.
  * Return: bytes in a block; 0 if none of the sizes fits.
