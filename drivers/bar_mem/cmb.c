@@ -2,9 +2,9 @@
 /*
  * Controller memory buffers (CMB) of NVMe controllers: memory behind one of the
  * controller's BARs, for queues and data of hosts. The registers are those of the NVM
- * Express Base Specification, "Controller Properties". CAP.CMBS says that the other
- * registers must be switched on before they contain anything; on older controllers,
- * which have a CMB but not that bit, they are always on.
+ * Express Base Specification, "Controller Properties". If CAP.CMBS is set, the other
+ * registers must be enabled before they contain anything; on older controllers, which
+ * have a CMB but not that bit, they always do.
  */
 #include <linux/bitfield.h>
 #include <linux/io.h>
@@ -36,8 +36,8 @@
 #define CMB_CONTROL_MEMORY	BIT_ULL(1)	/* the controller knows its own memory */
 
 /*
- * Finds what the registers say about the CMB, and limits it to its BAR: a CMB may be
- * larger than that.
+ * Finds the CMB by its registers, and limits it to its BAR, since it may be larger than
+ * that.
  */
 static int cmb_locate(struct pci_dev *pdev, void __iomem *regs, struct bar_mem_range *range)
 {
@@ -48,7 +48,7 @@ static int cmb_locate(struct pci_dev *pdev, void __iomem *regs, struct bar_mem_r
 
 	if (!FIELD_GET(CMB_SIZE_UNITS, size))
 		return -ENODEV;
-	/* Memory that is only for queues is of no use to clients. */
+	/* Clients need memory for data, not only for queues. */
 	if (!(size & CMB_SIZE_READ_DATA) || !(size & CMB_SIZE_WRITE_DATA))
 		return -EOPNOTSUPP;
 	range->bar = FIELD_GET(CMB_LOC_BAR, loc);

@@ -39,7 +39,7 @@ static bool publish = true;
 module_param(publish, bool, 0644);
 MODULE_PARM_DESC(publish, "Let any orchestrator find the memory (default: Y)");
 
-/* The largest memory BAR; if there is none, BAR 0, which is refused later. */
+/* Returns the largest memory BAR; or, if there is none, BAR 0, which is refused later. */
 static int bar_mem_largest(struct pci_dev *pdev)
 {
 	int i, largest = 0;
@@ -53,8 +53,8 @@ static int bar_mem_largest(struct pci_dev *pdev)
 }
 
 /*
- * Chooses the memory of a device. Parameters apply to the devices that are bound
- * after they were set.
+ * Chooses the memory of a device. The parameters are read at probe: a change applies to
+ * devices that are bound later.
  */
 static int bar_mem_choose(struct pci_dev *pdev, struct bar_mem_range *range)
 {
@@ -98,10 +98,7 @@ static int bar_mem_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return 0;
 }
 
-/*
- * The memory is taken away when the device is unbound; unbinding waits until the
- * memory is free.
- */
+/* No remove(): devres takes the memory away, and waits until it is free. */
 static struct pci_driver bar_mem_driver = {
 	.name = KBUILD_MODNAME,
 	.probe = bar_mem_probe,

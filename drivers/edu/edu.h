@@ -35,8 +35,8 @@
 #define EDU_BUFFER		0x40000
 #define EDU_BUFFER_SIZE		4096
 /*
- * What is moved at a time. This is not the whole buffer, because some releases of
- * QEMU take that for a transfer beyond the buffer, and exit.
+ * Bytes that are moved at a time. Not the whole buffer, because some releases of QEMU
+ * take that for a transfer beyond its end, and exit.
  */
 #define EDU_CHUNK		(EDU_BUFFER_SIZE - 8)
 
@@ -51,18 +51,19 @@ enum edu_state {
  * @ref: references
  * @entry: entry in the list of engines that are bound
  * @pdev: the device; only the work and the driver use it, while the device is bound
- * @regs: BAR 0, likewise
+ * @regs: BAR 0; only the work and the driver use it, while the device is bound
  * @lock: guards @state and @queue
  * @state: only ever gets worse
  * @queue: requests; the first one is under way, and only the work uses it
  * @idle: woken up when @queue has become empty
- * @work: does everything that is done with the device; runs when there is a request,
- *	an interrupt, or no interrupt in time
+ * @work: does all that is done with the device; runs after a request was submitted,
+ *	after an interrupt, and when an interrupt does not come in time
  * @mapped: the lists of the request under way are mapped; used by the work alone
  * @moving: a chunk is moving between memory and buffer; used by the work alone
- * @storing: that chunk is in the buffer, and goes from there to where it belongs;
- *	used by the work alone
- * @deadline: when @moving takes too long, in jiffies; used by the work alone
+ * @storing: the chunk is in the buffer, and is to be stored from there; used by the work
+ *	alone
+ * @deadline: time, in jiffies, at which a move is taken to have failed; used by the work
+ *	alone
  */
 struct edu_engine {
 	struct kref ref;

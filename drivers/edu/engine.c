@@ -3,14 +3,13 @@
  * The queue of requests of an engine, and how one is carried out: chunk by chunk, from
  * memory to the buffer, from there to memory.
  *
- * One work item does everything that is done with the device. It is started by
- * submitters, by interrupts and, if no interrupt comes, by a timeout. So what is under
- * way needs no lock; edu_engine.lock is for the queue and the state, and is not held
- * across callbacks.
+ * One work item does all that is done with the device. It is started by submitters, by
+ * interrupts and, if no interrupt comes, by a timeout. So the request under way needs no
+ * lock; edu_engine.lock guards the queue and the state, and is not held across callbacks.
  *
- * The device does not report failed transfers: what it cannot read, it takes for ones;
- * what it cannot write is lost. The only failure that can be detected is that the
- * device does not respond.
+ * The device does not report failed transfers: reads that fail return all ones, and
+ * writes that fail are lost. The only failure that can be detected is that the device
+ * does not respond.
  */
 #include <kverbs/p2pdma.h>
 #include <linux/completion.h>
@@ -20,14 +19,14 @@
 
 #include "edu.h"
 
-/* A transfer takes 0.1 s of the guest's time, and the guest may have to wait for its host. */
+/* A transfer takes 0.1 s of the guest's time, but a busy host may hold up the guest for longer. */
 #define EDU_TIMEOUT	(20 * HZ)
 
 /* --- memory ----------------------------------------------------------------------- */
 
 /*
- * Peer-to-peer memory is mapped by functions of its own. A list consists entirely of
- * such memory, or has none of it.
+ * Maps a list. For peer-to-peer memory there are functions of its own, so a list must
+ * consist of such memory entirely, or not at all.
  */
 static int edu_map(struct edu_engine *edu, struct sg_table *sgt, enum dma_data_direction dir)
 {
@@ -119,8 +118,8 @@ static void edu_store(struct edu_engine *edu, struct edu_copy *copy)
 		 EDU_DMA_TO_MEMORY);
 }
 
-/* The transfer that was under way has ended. */
-static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
+/* Ends the transfer that was under way, and determines which one is next. */
+static void edu_end_move(struct edu_engine *edu, struct edu_copy *copy)
 {
 	edu->moving = false;
 	if (edu->storing) {
@@ -132,8 +131,8 @@ static void edu_moved(struct edu_engine *edu, struct edu_copy *copy)
 }
 
 /*
- * The device is cut off from the bus, because it may be about to write to memory that
- * others have by then.
+ * Cuts the device off from the bus, because it may still write to the memory after that
+ * has been unmapped, and given to others.
  */
 static void edu_disable(struct edu_engine *edu)
 {
@@ -145,7 +144,7 @@ static void edu_disable(struct edu_engine *edu)
 	spin_unlock_irq(&edu->lock);
 }
 
-/* Is the device still busy? A device that is gone reads as all ones. */
+/* Whether a transfer is still under way. A device that is gone reads as all ones. */
 static bool edu_is_busy(struct edu_engine *edu, struct edu_copy *copy)
 {
 	u32 command;
@@ -154,7 +153,7 @@ static bool edu_is_busy(struct edu_engine *edu, struct edu_copy *copy)
 		return false;
 	command = readl(edu->regs + EDU_DMA_COMMAND);
 	if (!(command & EDU_DMA_RUN))
-		edu_moved(edu, copy);
+		edu_end_move(edu, copy);
 	else if (PCI_POSSIBLE_ERROR(command) || time_after_eq(jiffies, edu->deadline))
 		edu_disable(edu);
 	return edu->moving;
@@ -173,8 +172,8 @@ static int edu_errno(enum edu_state state)
 	return errnos[state];
 }
 
-/* The error that requests end with from now on, or 0. */
-static int edu_status(struct edu_engine *edu)
+/* Returns the error with which requests end from now on, or 0. */
+static int edu_get_status(struct edu_engine *edu)
 {
 	int ret;
 
@@ -194,7 +193,7 @@ static struct edu_copy *edu_first_copy(struct edu_engine *edu)
 	return copy;
 }
 
-static void edu_end(struct edu_engine *edu, struct edu_copy *copy, int status)
+static void edu_end_copy(struct edu_engine *edu, struct edu_copy *copy, int status)
 {
 	if (edu->mapped)
 		edu_copy_unmap(edu, copy);
@@ -207,12 +206,12 @@ static void edu_end(struct edu_engine *edu, struct edu_copy *copy, int status)
 }
 
 /*
- * Starts the next transfer. Returns false if there is none; @status says why, and is 0
- * for success.
+ * Starts the next transfer of a request. Returns false if the request has ended, with
+ * @status 0 or an errno.
  */
-static bool edu_begin(struct edu_engine *edu, struct edu_copy *copy, int *status)
+static bool edu_begin_move(struct edu_engine *edu, struct edu_copy *copy, int *status)
 {
-	*status = edu_status(edu);
+	*status = edu_get_status(edu);
 	if (!*status && !edu->mapped)
 		*status = edu_copy_map(edu, copy);
 	if (*status || copy->copied == copy->len)
@@ -231,21 +230,18 @@ static void edu_work(struct work_struct *work)
 	int status;
 
 	while ((copy = edu_first_copy(edu)) && !edu_is_busy(edu, copy)) {
-		if (edu_begin(edu, copy, &status))
+		if (edu_begin_move(edu, copy, &status))
 			break;
-		edu_end(edu, copy, status);
+		edu_end_copy(edu, copy, status);
 	}
-	/*
-	 * If an interrupt was faster, it has made the work pending already, and this
-	 * changes nothing.
-	 */
+	/* Does nothing if the interrupt has come already, and queued the work. */
 	if (edu->moving)
 		queue_delayed_work(system_unbound_wq, &edu->work, EDU_TIMEOUT);
 	else
 		wake_up(&edu->idle);
 }
 
-/* Something has happened that the work has to see. Any context. */
+/* Makes the work run, after something has happened that it must handle. Any context. */
 void edu_engine_start(struct edu_engine *edu)
 {
 	mod_delayed_work(system_unbound_wq, &edu->work, 0);
@@ -266,8 +262,8 @@ static bool edu_is_idle(struct edu_engine *edu)
 }
 
 /*
- * Ends all requests. The one under way ends with its current transfer, which cannot be
- * called back, or when that takes too long.
+ * Ends all requests. Waits for the transfer that is under way, which cannot be cancelled,
+ * or until that times out.
  */
 void edu_engine_stop(struct edu_engine *edu)
 {
@@ -280,8 +276,8 @@ void edu_engine_stop(struct edu_engine *edu)
 
 /* --- requests --------------------------------------------------------------------- */
 
-/* Does the list have @len bytes? */
-static bool edu_has(const struct sg_table *sgt, size_t len)
+/* Whether the list has at least @len bytes. */
+static bool edu_list_has(const struct sg_table *sgt, size_t len)
 {
 	struct scatterlist *sg;
 	unsigned int i;
@@ -309,7 +305,8 @@ int edu_submit(struct edu_engine *edu, struct edu_copy *copy)
 	bool first;
 	int ret;
 
-	if (!copy->len || !edu_has(copy->from, copy->len) || !edu_has(copy->to, copy->len))
+	if (!copy->len || !edu_list_has(copy->from, copy->len) ||
+	    !edu_list_has(copy->to, copy->len))
 		return -EINVAL;
 	copy->copied = 0;
 	spin_lock_irqsave(&edu->lock, flags);
@@ -317,7 +314,7 @@ int edu_submit(struct edu_engine *edu, struct edu_copy *copy)
 	first = list_empty(&edu->queue);
 	if (!ret)
 		list_add_tail(&copy->entry, &edu->queue);
-	/* Inside the lock, because the device may be gone after that, and @edu with it. */
+	/* With the lock held: once it is released, the device may be removed, and @edu freed. */
 	if (!ret && first)
 		edu_engine_start(edu);
 	spin_unlock_irqrestore(&edu->lock, flags);
@@ -342,7 +339,7 @@ static void edu_copy_done(struct edu_copy *copy)
  * @to: where to copy it
  * @len: bytes
  *
- * Context: may sleep, 0.2 s for each 4 KiB and for what is queued already.
+ * Context: may sleep, 0.2 s for each 4 KiB, including those that are queued already.
  * Return: what edu_submit() returned, or &edu_copy.status; or the error of mapping the
  * memory for the device: -EREMOTEIO if the device has no route to the memory.
  */

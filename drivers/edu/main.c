@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * kverbs_edu: driver of QEMU's edu device (1234:11e8), which is made for teaching. The
- * driver uses only its DMA engine, for peer-to-peer memory among other things. The
- * engine reaches only the lowest 256 MiB, unless QEMU is told otherwise:
+ * driver uses only its DMA engine, for peer-to-peer memory among other things. Unless
+ * QEMU is told otherwise, the engine reaches only the lowest 256 MiB:
  * -device edu,dma_mask=0xffffffffffffffff
  *
  * edu_mutex guards the list of engines that are bound. An engine is freed with its last
- * reference. Those who still have one after the driver was unbound get -ENODEV.
+ * reference. After the driver was unbound, edu_submit() returns -ENODEV.
  */
 #include <linux/dma-mapping.h>
 #include <linux/interrupt.h>
@@ -68,7 +68,7 @@ void edu_engine_put(struct edu_engine *edu)
 }
 EXPORT_SYMBOL_GPL(edu_engine_put);
 
-/* Without MSI, the line may be shared. */
+/* Without MSI, the interrupt may be another device's, with which the line is shared. */
 static irqreturn_t edu_interrupt(int irq, void *data)
 {
 	struct edu_engine *edu = data;
@@ -76,10 +76,7 @@ static irqreturn_t edu_interrupt(int irq, void *data)
 
 	if (!status)
 		return IRQ_NONE;
-	/*
-	 * A device that has gone has nothing to acknowledge, but the work will see that
-	 * it has gone.
-	 */
+	/* A device that has gone has nothing to acknowledge, but the work must notice that. */
 	if (!PCI_POSSIBLE_ERROR(status))
 		writel(status, edu->regs + EDU_IRQ_ACK);
 	edu_engine_start(edu);

@@ -2,12 +2,12 @@
 /*
  * Devices, and which of their pages are free.
  *
- * Lock protocol: fake_gpu.lock guards fake_gpu.free. Open files and objects use their
+ * Lock protocol: fake_gpu.lock guards fake_gpu.free. Open files and objects hold their
  * device, and the module; unplugging the device waits until they are gone.
  *
- * The pages that have been free for the longest time are given out first, so that
- * tests have time to see who writes to free pages: these must not change. If a device has
- * written to one, a warning names the page.
+ * Free pages hold FAKE_GPU_POISON. If that has changed when a page is allocated, a device
+ * has written to free memory, and a warning names the page. The page that has been free
+ * for the longest time is allocated first, so that late writes are noticed.
  */
 #include <linux/bug.h>
 #include <linux/io.h>
@@ -31,7 +31,7 @@ void fake_gpu_pages_fill(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr, 
 	}
 }
 
-/* Pages that nobody had: nobody may have written to them. */
+/* Checks that nobody has written to pages since they were freed. */
 void fake_gpu_pages_check(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr)
 {
 	void *wrong;
@@ -44,7 +44,7 @@ void fake_gpu_pages_check(struct fake_gpu *gpu, const phys_addr_t *page, u32 nr)
 	}
 }
 
-/* Returns how many pages it got. */
+/* Allocates up to @nr pages. Returns their number. */
 u32 fake_gpu_pages_get(struct fake_gpu *gpu, phys_addr_t *page, u32 nr)
 {
 	nr = kfifo_out_spinlocked(&gpu->free, page, nr, &gpu->lock);

@@ -23,8 +23,8 @@ struct fake_gpu_inject;
  * @misc: its device node
  * @client: its name, and the functions that RDMA calls
  * @peer: the handle by which the registry knows it
- * @revocable: it ends RDMA when its memory goes away
- * @invalidate: the function that ends it
+ * @revocable: it ends RDMA to its memory when that is freed
+ * @invalidate: the registry's function for that
  * @bar: physical address of its memory; 0 if the memory is pages of the system
  * @vram: mapping of the BAR for the CPU
  * @nr_pages: number of pages of memory

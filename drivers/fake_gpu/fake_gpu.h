@@ -5,25 +5,25 @@
  * so that authors of such drivers can read it as a template. The template consists,
  * in less than 300 lines of code, of this file and
  *
- *  memory.c	objects of memory: made, exported and freed
+ *  memory.c	objects of memory: how they are created, exported and freed
  *  map.c	how devices and processes map them
  *  peer.c	the peer-memory client
  *
- * The other files contain, in its simplest form, what every driver already has in a
- * form of its own:
+ * The other files contain, in its simplest form, what each driver already has, in
+ * some form of its own:
  *
  *  device.c	devices, and which of their pages are free
  *  node.c	/dev/fake_gpu<N>: processes allocate, map, move and free
  *  main.c	where devices come from
  *
- * and inject.c, which makes the client misbehave, for tests. Each calls only what is below it:
- * main, inject and node, memory, peer, map, device.
+ * and inject.c, which makes the client misbehave, for tests. Each calls only those that come
+ * after it in this order: main, inject and node, memory, peer, map, device.
  *
  * An object is a dma-buf from the start. The dma-buf's file counts the references:
- * those of its handle, of mappings of processes, of regions of RDMA, and of
- * importers. Its address_space knows the mappings, and its reservation lock guards
- * the rest of the object. FREE takes the memory away from all of them; the pages
- * can get a new owner when the last reference is gone.
+ * those of its handle, of processes' mappings, of RDMA regions, and of importers. Its
+ * address_space has the mappings, and its reservation lock guards the rest of the
+ * object. FREE takes the memory away from all of these users; the pages can be
+ * allocated again when the last reference is gone.
  *
  * Lock protocol: an object's reservation lock is taken in page faults, and so
  * inside mmap_lock. fake_gpu.lock is innermost. No lock is held while the function
@@ -45,11 +45,10 @@
  * struct fake_gpu_mem - an object
  * @gpu: the device
  * @dmabuf: counts references; its reservation lock guards the fields below
- * @regions: regions of RDMA that have the memory, and that nobody is invalidating
- *	yet
+ * @regions: RDMA regions of the memory, but for those that are being invalidated
  * @pins: number of pins by importers
- * @freed: nobody gets the memory any more
- * @kept: freed, but somebody need not give it up, and may still write to it
+ * @freed: FREE was called, and nobody can get the memory any more
+ * @kept: freed, but a user that need not give the memory up may still write to it
  * @nr_pages: number of its pages
  * @page: physical addresses of the pages, which change only while nobody has them
  */

@@ -123,7 +123,7 @@ static const char * const inject_modes[] = {
 };
 
 /**
- * struct inject_knob - what a file with one number sets
+ * struct inject_knob - a setting that has a file of its own
  * @inject: the faults that it belongs to
  * @setting: enum inject_kind
  */
@@ -243,8 +243,8 @@ static void inject_leave(struct fake_gpu_inject *inject, bool locked)
 
 /*
  * Invalidates a region from within a function that was called for it. The registry must
- * then keep for itself what happens to the region, and so must not return 0. The
- * template is not involved: it only knows FREE.
+ * not return 0 then, because the region is not left to the client. The template's FREE is
+ * not involved.
  */
 static void inject_invalidate_within(struct inject_region *region, enum inject_kind kind)
 {
@@ -282,8 +282,8 @@ static int inject_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size,
 }
 
 /*
- * A call of acquire() does not say which client is asked. A real driver has one client,
- * and so knows; here, each client has a function of its own.
+ * A call of acquire() does not say which client is asked. A real driver has only one
+ * client; here, each client needs a function of its own.
  */
 #define INJECT_ACQUIRE(n)								\
 static int inject_acquire_##n(unsigned long addr, size_t size, void *private_data,	\
@@ -321,8 +321,8 @@ static int inject_get_pages(unsigned long addr, size_t size, int write, int forc
 }
 
 /*
- * The template's own table stays as it is, except for a length that the template does
- * not look at.
+ * Spoils the copy of the table that the registry gets. It shares its entries with the
+ * template's table, but only a length is changed, which the template does not use.
  */
 static void inject_spoil_table(struct fake_gpu_inject *inject, struct sg_table *sgt, int *nmap)
 {
@@ -395,8 +395,8 @@ static unsigned long inject_get_page_size(void *context)
 }
 
 /*
- * Does not take the lock: whoever holds it may be about to invalidate, and this waits
- * for that.
+ * Does not take the lock, because its holder may be about to invalidate, and the
+ * template's release() waits for that.
  */
 static void inject_release(void *context)
 {
@@ -653,7 +653,7 @@ int fake_gpu_inject_add(struct fake_gpu *gpu)
 	return 0;
 }
 
-/* From here on, nobody registers or unregisters the client through a file. */
+/* Removes the files, so that nobody can register or unregister the client by one any more. */
 void fake_gpu_inject_remove(struct fake_gpu *gpu)
 {
 	debugfs_remove(gpu->inject->dir);

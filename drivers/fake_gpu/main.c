@@ -36,7 +36,7 @@ static void gpu_destroy(struct fake_gpu *gpu)
 	kfree(gpu);
 }
 
-/* The caller adds the memory of the device. Returns NULL if out of memory. */
+/* Allocates a device, to which the caller adds memory. Returns NULL if out of memory. */
 static struct fake_gpu *gpu_create(u64 size)
 {
 	struct fake_gpu *gpu = kzalloc(sizeof(*gpu), GFP_KERNEL);
@@ -53,7 +53,7 @@ static struct fake_gpu *gpu_create(u64 size)
 	return NULL;
 }
 
-/* The node comes last: see fake_gpu_peer_register(). */
+/* Registers the device node last: see fake_gpu_peer_register(). */
 static int gpu_register(struct fake_gpu *gpu)
 {
 	char *name = gpu->client.client.name;
@@ -111,7 +111,7 @@ static void gpu_free_page(struct fake_gpu *gpu, phys_addr_t page)
 	fake_gpu_pages_put(gpu, &page, 1);
 }
 
-/* The device's memory is the BAR. */
+/* Makes the BAR the memory of the device. */
 static int gpu_map_bar(struct fake_gpu *gpu, struct pci_dev *pdev)
 {
 	u32 i;
@@ -151,7 +151,7 @@ static int gpu_probe(struct pci_dev *pdev, const struct pci_device_id *id)
 	return ret;
 }
 
-static void gpu_unprobe(struct pci_dev *pdev)
+static void gpu_pci_remove(struct pci_dev *pdev)
 {
 	gpu_remove(pci_get_drvdata(pdev));
 }
@@ -166,11 +166,11 @@ static struct pci_driver gpu_driver = {
 	.name = KBUILD_MODNAME,
 	.id_table = gpu_ids,
 	.probe = gpu_probe,
-	.remove = gpu_unprobe,
+	.remove = gpu_pci_remove,
 };
 
-/* Memory of the system poses as a device's. */
-static int gpu_pretend(void)
+/* Creates a device whose memory is pages of the system. */
+static int gpu_create_emulated(void)
 {
 	struct fake_gpu *gpu = gpu_create((u64)size_mb * SZ_1M);
 	unsigned long addr;
@@ -224,7 +224,7 @@ static int __init gpu_init(void)
 	if (fake_gpus[0])
 		return 0;
 	for (i = 0; !ret && i < devices; i++)
-		ret = gpu_pretend();
+		ret = gpu_create_emulated();
 	if (ret)
 		gpu_exit();
 	return ret;

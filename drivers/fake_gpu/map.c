@@ -5,11 +5,11 @@
 #include "fake_gpu.h"
 
 /*
- * Maps some pages for a device, until fake_gpu_unmap(). The pages do not change
- * meanwhile: the caller holds the lock, or is in the list of regions. A BAR has no
- * struct pages, and is reached as registers are; the system's memory poses as a BAR.
- * Returns the addresses, or an error pointer: -ENOMEM; -EIO if the device cannot reach
- * the memory.
+ * Maps some pages for a device, until fake_gpu_unmap(). The pages cannot change
+ * meanwhile, because the caller holds the reservation lock, or the region is in the list.
+ * A BAR has no struct pages, so it is mapped as registers are; memory of the system is
+ * treated in the same way. Returns a table of addresses, or an ERR_PTR: -ENOMEM; -EIO if
+ * the device cannot reach the memory.
  */
 struct sg_table *fake_gpu_map(struct fake_gpu_mem *mem, u32 first, u32 nr, struct device *dev)
 {
@@ -48,7 +48,7 @@ void fake_gpu_unmap(struct sg_table *sgt, struct device *dev)
 }
 
 /* Access to memory that was freed raises SIGBUS. */
-static vm_fault_t map_fault(struct vm_fault *vmf)
+static vm_fault_t fake_gpu_fault(struct vm_fault *vmf)
 {
 	struct fake_gpu_mem *mem = vmf->vma->vm_private_data;
 	u64 at = (u64)vmf->pgoff << PAGE_SHIFT;
@@ -64,9 +64,9 @@ static vm_fault_t map_fault(struct vm_fault *vmf)
 	return ret;
 }
 
-const struct vm_operations_struct fake_gpu_vm_ops = { .fault = map_fault };
+const struct vm_operations_struct fake_gpu_vm_ops = { .fault = fake_gpu_fault };
 
-/* The range is within the object, and the mapping has a reference to the dma-buf. */
+/* dma_buf_mmap() has checked the range, and holds a reference to the dma-buf for the mapping. */
 int fake_gpu_mmap(struct dma_buf *dmabuf, struct vm_area_struct *vma)
 {
 	struct fake_gpu_mem *mem = dmabuf->priv;

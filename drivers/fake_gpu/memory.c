@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects of memory, which are dma-bufs: exported, taken away, freed.
+ * Objects of memory, which are dma-bufs: how they are exported, taken away, and freed.
  *
  * The reservation lock orders those who want the memory and those who take it away.
- * Those who came first lose the memory, and are told: by a fault, by move_notify() or by
- * an invalidation; but importers keep it while one of them has it pinned. Those who come
- * later find it freed, or moved.
+ * Users that have the memory lose it, and learn of that by a page fault, by move_notify()
+ * or by an invalidation; but importers keep it while one of them has it pinned. Users
+ * that come later find that it was freed, or moved.
  */
 #include "fake_gpu.h"
 
@@ -53,7 +53,10 @@ static void mem_destroy(struct fake_gpu_mem *mem)
 	kvfree(mem);
 }
 
-/* The last reference is gone. After FREE, nobody writes to the memory but who was to keep it. */
+/*
+ * Frees the pages when the last reference is gone. Checks that nobody has written to them
+ * since FREE, unless a user was allowed to keep them.
+ */
 static void buf_release(struct dma_buf *dmabuf)
 {
 	struct fake_gpu_mem *mem = dmabuf->priv;
@@ -76,9 +79,9 @@ static const struct dma_buf_ops buf_ops = {
 };
 
 /*
- * Returns an object of @nr pages, which are zeroed. The caller gets its only reference,
- * and puts it after fake_gpu_mem_free(). Otherwise returns an error pointer: -ENOMEM, or
- * what dma_buf_export() returned.
+ * Returns an object of @nr pages, which are zeroed, or an ERR_PTR: -ENOMEM, or what
+ * dma_buf_export() returned. The caller gets the only reference, and must put it after
+ * fake_gpu_mem_free().
  */
 struct dma_buf *fake_gpu_mem_create(struct fake_gpu *gpu, u32 nr)
 {
@@ -108,8 +111,8 @@ struct dma_buf *fake_gpu_mem_create(struct fake_gpu *gpu, u32 nr)
 }
 
 /*
- * Takes the memory away from processes and importers. To have it again, they must wait
- * for the lock.
+ * Takes the memory away from processes and importers. If they want it again, they must
+ * wait for the lock.
  */
 void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem)
 {
@@ -123,7 +126,7 @@ void fake_gpu_mem_withdraw(struct fake_gpu_mem *mem)
 			      MAX_SCHEDULE_TIMEOUT);
 }
 
-/* Called once for each object, while the caller has a reference. */
+/* FREE: takes the memory away from all users. Called once for each object, with a reference. */
 void fake_gpu_mem_free(struct fake_gpu_mem *mem)
 {
 	dma_resv_lock(mem->dmabuf->resv, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * /dev/fake_gpu<N>. Objects belong to the open file that allocated them: its array
- * holds them by handle, with a reference to each. Whoever takes an object out of
- * the array frees it, so that each is freed once.
+ * holds them by handle, with a reference to each. Whoever removes an object from the
+ * array frees it, so each is freed once.
  *
  * Lock protocol: the array's lock guards the references in it. All operations but
  * FREE use an object by a reference of their own, and may find it freed.
@@ -99,7 +99,7 @@ static int node_alloc(struct node_file *nf, void __user *user)
 		node_free(dmabuf);
 		return ret;
 	}
-	/* From here on, a process that guesses the handle may have freed it. */
+	/* The object is in the array now: a thread that guesses the handle may free it. */
 	req.offset = (u64)req.handle << NODE_HANDLE_SHIFT;
 	if (!copy_to_user(user, &req, sizeof(req)))
 		return 0;
@@ -138,14 +138,14 @@ static int node_export(struct node_file *nf, unsigned long handle)
 
 	if (!dmabuf)
 		return -ENOENT;
-	/* The descriptor takes over the reference. */
+	/* On success, the descriptor owns the reference. */
 	fd = dma_buf_fd(dmabuf, O_CLOEXEC);
 	if (fd < 0)
 		dma_buf_put(dmabuf);
 	return fd;
 }
 
-static int move_page(struct fake_gpu *gpu, phys_addr_t *page)
+static int node_move_page(struct fake_gpu *gpu, phys_addr_t *page)
 {
 	phys_addr_t old = *page;
 
@@ -158,7 +158,7 @@ static int move_page(struct fake_gpu *gpu, phys_addr_t *page)
 }
 
 /* Moves an object, like a driver that needs the space for something else. */
-static int move_mem(struct fake_gpu_mem *mem)
+static int node_move_mem(struct fake_gpu_mem *mem)
 {
 	int ret = 0;
 	u32 i;
@@ -170,7 +170,7 @@ static int move_mem(struct fake_gpu_mem *mem)
 		return -EBUSY;
 	fake_gpu_mem_withdraw(mem);
 	for (i = 0; !ret && i < mem->nr_pages; i++)
-		ret = move_page(mem->gpu, &mem->page[i]);
+		ret = node_move_page(mem->gpu, &mem->page[i]);
 	return ret;
 }
 
@@ -182,7 +182,7 @@ static int node_move(struct node_file *nf, unsigned long handle)
 	if (!dmabuf)
 		return -ENOENT;
 	dma_resv_lock(dmabuf->resv, NULL);
-	ret = move_mem(dmabuf->priv);
+	ret = node_move_mem(dmabuf->priv);
 	dma_resv_unlock(dmabuf->resv);
 	dma_buf_put(dmabuf);
 	return ret;
@@ -222,7 +222,7 @@ static int node_mmap(struct file *file, struct vm_area_struct *vma)
 	return ret;
 }
 
-/* Pages are mapped at multiples of their size, for peer.c. */
+/* Finds an address at which pages are at multiples of their size, which peer.c needs. */
 static unsigned long node_get_unmapped_area(struct file *file, unsigned long addr,
 					    unsigned long len, unsigned long pgoff,
 					    unsigned long flags)

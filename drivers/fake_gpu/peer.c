@@ -2,21 +2,20 @@
 /*
  * The peer-memory client: objects under RDMA.
  *
- * A region is what acquire() finds, and what the other functions are given. Its
- * reference to the object keeps the pages where they are until release(). Between
- * get_pages() and put_pages() it is in the object's list, unless FREE has taken it
- * out: then FREE invalidates it, with no lock held.
+ * acquire() creates a region, which is passed to the other functions. Its reference to
+ * the object keeps the pages in place until release(). Between get_pages() and
+ * put_pages() it is in the object's list, unless FREE has removed it from there, to
+ * invalidate it with no lock held.
  *
  * FREE may come at any moment of a region's life:
  *  before get_pages()	get_pages() then fails;
- *  before activation	the invalidation waits until dma_map() is through;
+ *  before activation	the invalidation waits until dma_map() has returned;
  *  in use		the invalidation ends the use;
  *  in dma_unmap() or put_pages()	the invalidation leaves the region to them, and
  *			does not wait;
  *  in release()	release() waits until the invalidation has returned, because that
- *			names the region. So when the client is unregistered, which waits
- *			for release(), nobody is in the registry any more with the handle
- *			that goes away then.
+ *			uses the region. So when the client is unregistered, which waits
+ *			for release(), no invalidation is still using the client's handle.
  */
 #include "fake_gpu.h"
 
@@ -47,10 +46,9 @@ struct peer_region {
 };
 
 /*
- * The range must be in one mapping of one object of this device, with pages at multiples
- * of their size: that is where the registry expects them. It does not matter whether the
- * mapping stays, because the memory is what is registered. Returns 1, or 0 if the range
- * is not ours.
+ * Returns 1 if the range is ours, else 0. It must be in one mapping of one object of this
+ * device, and the mapping must have pages at multiples of their size, as the registry
+ * expects. The mapping need not stay, because it is the memory that is registered.
  */
 int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size, void **context)
 {
@@ -79,7 +77,7 @@ int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size,
 	return !!region;
 }
 
-/* From here on, FREE sees the region; if it came before, this function sees that. */
+/* Fails if FREE has come before. From here on, FREE finds the region, and invalidates it. */
 static int peer_get_pages(unsigned long addr, size_t size, int write, int force,
 			  struct sg_table *sgt, void *context, peer_core_context_t core_context)
 {
@@ -100,8 +98,8 @@ static int peer_get_pages(unsigned long addr, size_t size, int write, int force,
 }
 
 /*
- * FREE may have come already, but it waits for the end of this function, or leaves the
- * rest to dma_unmap().
+ * Even if FREE has come already, it waits until this function has returned, or leaves the
+ * region to dma_unmap().
  */
 static int peer_dma_map(struct sg_table *sgt, void *context, struct device *dev, int dmasync,
 			int *nmap)
@@ -118,7 +116,7 @@ static int peer_dma_map(struct sg_table *sgt, void *context, struct device *dev,
 	return 0;
 }
 
-/* @sgt is the registry's copy of the table. */
+/* Does not use @sgt, which is only the registry's copy of the table. */
 static int peer_dma_unmap(struct sg_table *sgt, void *context, struct device *dev)
 {
 	struct peer_region *region = context;
@@ -153,7 +151,7 @@ static void peer_release(void *context)
 }
 
 /* Returns the next region to invalidate, for which release() then waits; or NULL. */
-static struct peer_region *next_region(struct fake_gpu_mem *mem)
+static struct peer_region *peer_next_region(struct fake_gpu_mem *mem)
 {
 	struct peer_region *region;
 
@@ -168,12 +166,12 @@ static struct peer_region *next_region(struct fake_gpu_mem *mem)
 }
 
 /*
- * Ends RDMA to an object that was freed. No region can join the list any more.
+ * Ends RDMA to an object that was freed. No region can be added to the list any more.
  *
- * The registry answers 0 if it is done with the region. What it has not unmapped is left
- * to us, as PEER_MEM_INVALIDATE_UNMAPS says; after a registration that failed, or
- * without that flag, there is nothing. It answers -EINPROGRESS if another thread is
- * about to unmap the region, and -ENOENT if it has been unmapped.
+ * invalidate() returns 0 if the registry is done with the region. If the region is still
+ * mapped then, it is left to us, as PEER_MEM_INVALIDATE_UNMAPS says; after a registration
+ * that failed, or without that flag, it is not mapped. invalidate() returns -EINPROGRESS if
+ * another thread is about to unmap the region, and -ENOENT if that has been done.
  */
 void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 {
@@ -182,7 +180,7 @@ void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 
 	if (!gpu->revocable)
 		return;
-	while ((region = next_region(mem))) {
+	while ((region = peer_next_region(mem))) {
 		if (!gpu->invalidate(gpu->peer, region->core_context) && region->sgt)
 			peer_dma_unmap(NULL, region, NULL);
 		complete(&region->invalidated);
@@ -190,8 +188,8 @@ void fake_gpu_peer_invalidate(struct fake_gpu_mem *mem)
 }
 
 /*
- * Fills in the client, to be registered; @revocable and the name are the device's. Returns
- * whether there is a registry.
+ * Fills in the client before it is registered, except for its name. Returns true: there is a
+ * registry, unlike in peer_none.c.
  */
 bool fake_gpu_peer_client(struct fake_gpu *gpu)
 {
@@ -212,9 +210,9 @@ bool fake_gpu_peer_client(struct fake_gpu *gpu)
 }
 
 /*
- * Called before processes can allocate memory, because acquire() may be called at once,
- * but @peer is only set later. Returns 0, or -EINVAL after the registry has logged the
- * reason.
+ * Registers the client. Must be called before processes can allocate memory, because
+ * acquire() may be called at once, but @peer is only set later. Returns 0, or -EINVAL after
+ * the registry has logged the reason.
  */
 int fake_gpu_peer_register(struct fake_gpu *gpu)
 {

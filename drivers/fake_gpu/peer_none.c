@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Beside mainline's core, in place of peer.c: it has no registry of peer memory, so no region of
- * RDMA ever has an object's memory but as an importer of the dma-buf.
+ * Replaces peer.c under mainline's core, which has no registry of peer memory: there, RDMA regions
+ * can get an object's memory only by importing the dma-buf.
  */
 #include "fake_gpu.h"
 
