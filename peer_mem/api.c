@@ -2,9 +2,9 @@
 /*
  * The functions that drivers of other devices call.
  *
- * The versions of these symbols are derived from all types that this file sees, down
- * to the last member. Of our own headers it sees no more than <rdma/peer_mem.h>, so
- * that drivers need not be rebuilt when something internal changes.
+ * The versions of these symbols (CONFIG_MODVERSIONS) are derived from all types that this
+ * file sees, down to the last member. So of our own headers it includes no more than
+ * <rdma/peer_mem.h>: drivers need not be rebuilt when something internal changes.
  */
 #include <linux/bug.h>
 #include <linux/export.h>
@@ -39,8 +39,8 @@ EXPORT_SYMBOL_GPL(ib_register_peer_memory_client);
  * ib_unregister_peer_memory_client() - offer no more memory
  * @reg_handle: from ib_register_peer_memory_client()
  *
- * From now on nobody asks the client. Waits until the client has no regions left, and
- * none of its calls to invalidate is under way; every ten seconds, the log says what
+ * From now on, the client is not asked for memory. Waits until it has no regions left,
+ * and none of its calls to invalidate is under way; every ten seconds, the log says what
  * this waits for. After this has returned, none of the client's functions is called.
  *
  * Context: Process, may sleep. Not from within any of the client's functions, and not

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * All that api.c may know of the registry; api.c says why.
+ * All of the registry that api.c may see; the reason is in api.c.
  */
 #ifndef KVERBS_PEER_API_H
 #define KVERBS_PEER_API_H

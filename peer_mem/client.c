@@ -3,11 +3,11 @@
  * The clients: drivers that offer memory.
  *
  * Lock protocol: clients_lock, a mutex, orders registration and the end of
- * unregistration: inside it, a name is found to be free, and is taken. The clients
+ * unregistration, so that two clients cannot take the same name. The clients
  * are in an xarray by a number that only grows, and so in the order of their
  * registration; they are looked up under RCU. None of a client's functions is
  * called with clients_lock held, nor under RCU: a reference to percpu_ref users
- * keeps the client from going away.
+ * keeps the client from being freed.
  *
  * Who can reach a client that unregisters: nobody new, because its percpu_ref is
  * killed; its regions, and invalidations, until they have put their references;
@@ -26,7 +26,7 @@
 #include "peer.h"
 #include "trace.h"
 
-/* How many of the regions that an unregistration waits for the log names each time. */
+/* If an unregistration waits for regions, the log names so many of them each time. */
 #define PEER_WARN_REGIONS	4
 
 static DEFINE_MUTEX(clients_lock);
@@ -45,8 +45,8 @@ struct peer_client *peer_client_next(unsigned long *id)
 	rcu_read_lock();
 	xa_for_each_start(&clients, *id, client, *id) {
 		/*
-		 * The inline function reads, without a mark, what a killed reference
-		 * changes at its grace period: both values say that it is dead.
+		 * data_race: the inline function has a plain read of a word that changes a
+		 * grace period after the reference was killed; both values mean dead.
 		 */
 		if (data_race(percpu_ref_tryget_live(&client->users)))
 			break;
@@ -113,7 +113,7 @@ static const char *peer_ops_fault(const struct peer_memory_client *ops)
 	return NULL;
 }
 
-/* Clients that are unregistering still have their names, too. */
+/* A name is taken until its client has been unregistered. */
 static bool peer_name_is_taken(const char *name)
 {
 	struct peer_client *client;
@@ -217,7 +217,7 @@ struct peer_client *peer_client_register(const struct peer_memory_client *ops,
 	return NULL;
 }
 
-/* An unregistration waits for regions to be freed: logs which ones. */
+/* Logs for which regions an unregistration waits. */
 static void peer_client_warn(struct peer_client *client)
 {
 	struct peer_region *region;
@@ -247,7 +247,7 @@ void peer_client_unregister(struct peer_client *client)
 	while (!wait_for_completion_timeout(&client->idle, PEER_WARN_INTERVAL))
 		peer_client_warn(client);
 
-	/* Its files and its name go away together. */
+	/* With the lock held, so that the name is not taken before the files are removed. */
 	mutex_lock(&clients_lock);
 	peer_debugfs_remove(client);
 	peer_sysfs_remove(client);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Tests hold up a thread at critical places: see include/kverbs/delay.h. What others do
- * meanwhile is a function of the test, which the thread itself calls there. So the thread
- * is held up for as long as the test wants, even on one CPU, and each run is the same.
+ * Lets tests hold up a thread at critical places: see include/kverbs/delay.h. At the place,
+ * the thread calls a function of the test, which does what other threads might do meanwhile.
+ * So it is held up for as long as the test wants, even on one CPU, and each run is the same.
  *
- * This is part of the module that all others may depend on.
+ * It is in this module because all others may depend on this one.
  *
  * One place at a time is set: tests run one after another, and the function is called once.
  * That function may itself pass through the same place, or set another one.
@@ -16,7 +16,7 @@
 #include <linux/string.h>
 #include <kverbs/delay.h>
 
-/* In place of a thread: whichever gets there first. */
+/* Stands for any thread: the first one that reaches the place. */
 #define DELAY_ANY	((struct task_struct *)ERR_PTR(-ESRCH))
 
 static struct {
@@ -98,7 +98,7 @@ EXPORT_SYMBOL_GPL(kverbs_delay_set_any);
  */
 bool kverbs_delay_clear(void)
 {
-	/* Nobody calls the function from here on, though some may have seen the place. */
+	/* From here on nobody calls the function, not even a thread that has seen the place. */
 	bool reached = !xchg(&delay.fn, NULL);
 
 	WRITE_ONCE(delay.task, NULL);

@@ -4,8 +4,8 @@
  * calls its functions until there is a table for the device.
  *
  * Lock protocol: none. A walk over the clients holds a reference to the one that it
- * asks. So a slow client holds up those who want its memory, and whoever unregisters
- * it, and nobody else. What an invalidation does meanwhile is in region.c.
+ * asks. So a slow client holds up only those who ask for memory, and whoever unregisters
+ * it. What an invalidation does meanwhile is in region.c.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -59,7 +59,7 @@ static int region_map(struct peer_region *region, int *nmap)
 	return err;
 }
 
-/* Size of the client's pages in bytes, or 0 if it is not valid. */
+/* Returns the size of the client's pages in bytes, or 0 if it is not valid. */
 static unsigned long region_page_size(struct peer_region *region)
 {
 	const struct peer_memory_client *ops = region->client->ops;
@@ -108,7 +108,7 @@ static void region_count(struct peer_region *region, unsigned int entries)
 	peer_count(client, PEER_STAT_LIVE_MRS, 1);
 }
 
-/* Gets the memory. peer_region_put() knows what must be given back. */
+/* Gets the memory. After an error, peer_region_put() gives back what was got. */
 static int region_fill(struct peer_region *region, bool writable)
 {
 	int err, nmap = 0;
@@ -169,13 +169,13 @@ static int client_acquire(struct peer_client *client, const struct peer_request 
 
 /**
  * peer_region_get() - get memory for a device, from whichever client has it
- * @req: which memory, and who wants it
+ * @req: which memory, and for whom
  *
  * If @req->revocable, the caller must call peer_region_activate() next. In any case it
  * must call peer_region_put() in the end. No lock is held while a client's functions
  * run.
  *
- * Context: The process whose memory it is; may sleep, as long as the client takes.
+ * Context: The process whose memory it is; may sleep, for as long as the client takes.
  * Return: the region, with its table; or an ERR_PTR: -ENOENT if no client has that
  * name; -ENODEV if no client has the memory; -EOPNOTSUPP if none of those asked has
  * it, but some were not asked, because they invalidate and the caller cannot be

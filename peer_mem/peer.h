@@ -56,7 +56,7 @@ struct peer_stats {
  * @stats: counters, per CPU
  * @max_revoke_us: duration of the longest revoke(), in microseconds
  * @kobj: its directory in sysfs
- * @kobj_released: completed when nobody has @kobj any more
+ * @kobj_released: completed when the last reference to @kobj is dropped
  * @debugfs: its directory in debugfs
  */
 struct peer_client {
@@ -88,7 +88,7 @@ enum peer_phase {
 };
 
 /**
- * struct peer_region - memory of a client that a device reaches
+ * struct peer_region - memory of a client that is mapped for a device
  * @client: whose memory it is
  * @context: the context that acquire() returned
  * @number: the name of the region for the client: core_context
@@ -102,7 +102,7 @@ enum peer_phase {
  * @entries: number of mapped entries of @sgt; 0 if the region was never complete,
  *	and so was not counted
  * @lock: guards the fields below, down to @arg
- * @phase: also read without the lock, by those who then take it and check again
+ * @phase: also read without the lock, but then checked again under it
  * @owner: the task that is in get_pages(), dma_map(), revoke(), dma_unmap() or
  *	put_pages()
  * @waiters: number of invalidations that wait for the end of %PEER_MAKING
@@ -112,7 +112,7 @@ enum peer_phase {
  * @wait: for changes of @phase
  * @ref: the user's reference, until peer_region_put(); one for each invalidation
  *	under way
- * @rcu: for freeing it: those who look for the number may still see it
+ * @rcu: for freeing it, because lookups by number may still see it
  * @pid: the process that registered it, for messages
  * @comm: name of that process
  * @user: name of the RDMA device

@@ -77,7 +77,7 @@ const char *peer_phase_name(enum peer_phase phase)
 	return names[phase];
 }
 
-/* Enters @phase. From now on @owner is the task that is at work, or NULL if none is. */
+/* Enters @phase, in which @owner is the task at work; NULL if none is. */
 static void region_enter(struct peer_region *region, enum peer_phase phase,
 			 struct task_struct *owner)
 {
@@ -120,7 +120,7 @@ static void region_wait_for_owner(struct peer_region *region, enum peer_phase ph
 
 	lockdep_assert_held(&region->lock);
 	while (!region_wait(region, phase, PEER_WARN_INTERVAL)) {
-		/* It cannot exit before it has returned from one of our functions. */
+		/* Valid: the task is in one of our functions, so it has not exited. */
 		owner = region->owner;
 		pr_warn("client '%s': waiting for region %lu of %s (%zu bytes at %#lx): %s has not returned, called by process %d (%s)\n",
 			peer_client_name(region->client), region->number, region->user,
@@ -335,7 +335,7 @@ static struct peer_region *region_find(struct peer_client *client, u64 number)
 	return region;
 }
 
-/* The function that clients call: see &typedef invalidate_peer_memory. */
+/* Invalidates a region for its client: see &typedef invalidate_peer_memory. */
 int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 {
 	struct peer_client *client = reg_handle;
@@ -344,7 +344,7 @@ int peer_invalidate(void *reg_handle, peer_core_context_t core_context)
 	u64 start = ktime_get_ns();
 	int ret = -ENOENT;
 
-	/* A client that is asked before it has its handle cannot invalidate yet. */
+	/* A client may be asked for memory before it has its handle, but cannot invalidate then. */
 	if (WARN_ON_ONCE(!client) || !percpu_ref_tryget(&client->users))
 		return ret;
 	peer_count(client, PEER_STAT_FREE_CALLBACKS, 1);
@@ -378,7 +378,7 @@ bool peer_region_is_doomed(struct peer_region *region)
 }
 
 /**
- * peer_region_activate() - from now on the region may be revoked
+ * peer_region_activate() - allow a region to be revoked
  * @region: from peer_region_get(), for a revocable request
  * @revoke: ends all use of the memory: when it returns, the device does not access
  *	it, and never will
@@ -405,8 +405,8 @@ void peer_region_activate(struct peer_region *region, void (*revoke)(void *arg),
 EXPORT_SYMBOL_GPL(peer_region_activate);
 
 /*
- * From now on, revoke() is not called. Gives the memory back, or leaves that to
- * whoever is doing it.
+ * Makes sure that revoke() is not called any more. Gives the memory back, or leaves that
+ * to whoever is doing it already.
  */
 static void region_stop(struct peer_region *region)
 {
@@ -423,8 +423,8 @@ static void region_stop(struct peer_region *region)
 }
 
 /**
- * peer_region_stop() - the device does not use the region any more
- * @region: active or not
+ * peer_region_stop() - end the use of a region
+ * @region: the region, active or not; the device does not access it any more
  *
  * When this returns, revoke() is not running and will not be called, unless revoke()
  * is the caller. The memory has been given back to the client, or an invalidation is

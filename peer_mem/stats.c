@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The counters of a client. Each CPU has counters of its own, so that counting
- * takes no lock and no cache line from other CPUs; whoever reads them adds them
- * up.
+ * The counters of a client. Each CPU has counters of its own, so counting takes no
+ * lock, and no cache line from other CPUs; a reader adds them up.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>

@@ -6,8 +6,8 @@
  * The files read the counters of all CPUs without a lock. While a region is being
  * registered, a reader may find it counted in one file and not yet in another.
  *
- * Removing a directory waits for its readers. Its kobject is a part of the client,
- * so removing it also waits until nobody has the kobject any more.
+ * Removing a directory waits for its readers. The kobject is part of the client, so
+ * removal also waits for the last reference to the kobject.
  */
 #include <linux/kernfs.h>
 #include <linux/kobject.h>
@@ -119,7 +119,7 @@ void peer_sysfs_remove(struct peer_client *client)
 	client_kobj_put(client);
 }
 
-/* Finds the kobject of the directory mm/. Not every kernel exports it, but it can be found. */
+/* Finds the kobject of /sys/kernel/mm/ by its path, because not every kernel exports mm_kobj. */
 static struct kobject *mm_kobj_get(void)
 {
 	struct kernfs_node *dir = kernfs_find_and_get(kernel_kobj->sd, "mm");

@@ -2,10 +2,9 @@
 /*
  * The part of a mapped scatter list that a device gets.
  *
- * A list consists of pages of the memory's owner, for example of 64 KiB, and goes
- * back to whoever made it as it was. The device gets a list of its own, which covers
- * the range that was asked for, in pages of the system and in as few entries as
- * possible.
+ * A client's list consists of the client's pages, for example of 64 KiB, and must be
+ * given back unchanged. So the device gets a list of its own, which covers the range
+ * that was asked for, in pages of the system and in as few entries as possible.
  */
 #include <linux/align.h>
 #include <linux/export.h>
@@ -100,7 +99,7 @@ static s64 walk_count(struct table_walk walk)
 /**
  * peer_table_trim() - make a table of a part of a mapped list
  * @to: the table, which is set up here; sg_free_table() frees it
- * @from: the list, which is not written; its pages are not looked at
+ * @from: the list, which is not changed; its page pointers are not used
  * @nents: number of its mapped entries
  * @skip: bytes from its beginning to the part, whole pages
  * @length: bytes of the part, whole pages, not 0
