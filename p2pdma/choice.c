@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a user writes into a file to choose a provider, and reads from it.
+ * Parses and prints what a user chooses by a file: a provider, any provider, or none.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -12,7 +12,10 @@
 
 #include "p2pdma.h"
 
-/* An address that no device has begins with a digit, too, which kstrtobool() would take. */
+/*
+ * Whether the text may be a truth value. kstrtobool() alone would not do: it looks at the first
+ * character only, and would take an address that no device has for a number.
+ */
 static bool choice_is_flag(const char *page)
 {
 	return !isdigit(page[0]) || !page[1] || page[1] == '\n';

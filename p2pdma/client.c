@@ -8,9 +8,9 @@
  * first entry and freed with the last. It has the provider, with a reference, once one
  * is bound.
  *
- * p2p_lists_mutex guards the list of all lists, and lets debugfs look into them: it is
- * held while anything in them is changed. Whoever works with a list may read it without
- * the mutex. No other lock is taken inside it.
+ * p2p_lists_mutex guards the list of all lists. It is also held while anything in a list is
+ * changed, so that debugfs can read them. The thread that works with a list may read it
+ * without the mutex. No other lock is taken inside it.
  */
 #include <linux/device.h>
 #include <linux/export.h>
@@ -65,7 +65,7 @@ static struct p2p_list *p2p_list_of(struct list_head *clients)
 
 /* --- distances ----------------------------------------------------------------- */
 
-/* The sum of the distances of all @clients; -1 if one of them does not reach @provider. */
+/* Returns the sum of the distances of all @clients; -1 if one does not reach @provider. */
 static int p2p_paths_distance(const struct p2p_path *provider, const struct p2p_path *clients,
 			      int nr)
 {
@@ -81,10 +81,10 @@ static int p2p_paths_distance(const struct p2p_path *provider, const struct p2p_
 	return distance;
 }
 
-/* Room for as many redirecting ports as a person would want to read. */
+/* Room for the names of as many redirecting ports as anybody would want to read. */
 #define P2P_PORTS_TEXT	256
 
-/* Says why @client does not reach @provider, and what would help. */
+/* Logs why @client does not reach @provider, and what would help. */
 static void p2p_report_refused(const struct p2p_path *provider, const struct p2p_path *client,
 			       const struct kverbs_p2pdma_route *route)
 {
@@ -128,11 +128,11 @@ static int p2p_distance(struct pci_dev *provider, const struct p2p_path *clients
 }
 
 /*
- * The nearest of the providers that have published memory, with a reference; or NULL. If
- * several are equally near, the n-th of them replaces the one that was chosen before
- * with a chance of one in n, so all have the same chance.
+ * Returns the nearest of the providers that have published memory, with a reference; or
+ * NULL. If several are equally near, the n-th of them replaces the previous choice with a
+ * probability of 1/n, so all have the same chance.
  */
-static struct pci_dev *p2p_nearest(const struct p2p_path *clients, int nr)
+static struct pci_dev *p2p_find_nearest(const struct p2p_path *clients, int nr)
 {
 	int nearest = INT_MAX, ties = 0, distance, nr_providers, i;
 	struct pci_dev **providers, *found = NULL;
@@ -209,10 +209,10 @@ static struct p2p_path *p2p_array_paths(struct device **clients, int nr, bool ve
 /* --- lists --------------------------------------------------------------------- */
 
 /*
- * Does @client reach @provider? If the kernel keeps the memory, it maps according to the
- * verdict that it computed last: this makes it compute the present one.
+ * Whether @client reaches @provider. If the kernel keeps the memory, it has stored the
+ * route that it determined last, and maps by that: this makes it determine the route again.
  */
-static bool p2p_reaches(const struct p2p_path *client, const struct p2p_path *provider)
+static bool p2p_path_reaches(const struct p2p_path *client, const struct p2p_path *provider)
 {
 	struct device *dev = &client->dev[0]->dev;
 	struct kverbs_p2pdma_route route;
@@ -222,7 +222,10 @@ static bool p2p_reaches(const struct p2p_path *client, const struct p2p_path *pr
 	return p2p_is_own() || pci_p2pdma_distance_many(provider->dev[0], &dev, 1, false) >= 0;
 }
 
-/* @clients are the paths of all clients on the list. Takes a reference if it returns true. */
+/*
+ * Binds a list to a provider, with a reference, if all of its clients reach that. @clients
+ * are their paths. Returns whether it did.
+ */
 static bool p2p_list_bind(struct p2p_list *list, struct pci_dev *provider,
 			  const struct p2p_path *clients, int nr)
 {
@@ -231,7 +234,7 @@ static bool p2p_list_bind(struct p2p_list *list, struct pci_dev *provider,
 
 	p2p_path_init(&path, provider);
 	for (i = 0; i < nr; i++)
-		if (!p2p_reaches(&clients[i], &path))
+		if (!p2p_path_reaches(&clients[i], &path))
 			return false;
 	mutex_lock(&p2p_lists_mutex);
 	list->provider = pci_dev_get(provider);
@@ -239,7 +242,7 @@ static bool p2p_list_bind(struct p2p_list *list, struct pci_dev *provider,
 	return true;
 }
 
-/* A bound list only takes clients that reach its provider. */
+/* Checks that a client may be added: if the list is bound, it must reach the provider. */
 static int p2p_list_admit(const struct p2p_list *list, struct pci_dev *pdev)
 {
 	struct p2p_path provider, client;
@@ -250,7 +253,7 @@ static int p2p_list_admit(const struct p2p_list *list, struct pci_dev *pdev)
 		return -ENODEV;
 	p2p_path_init(&provider, list->provider);
 	p2p_path_init(&client, pdev);
-	return p2p_reaches(&client, &provider) ? 0 : -EXDEV;
+	return p2p_path_reaches(&client, &provider) ? 0 : -EXDEV;
 }
 
 static struct p2p_list *p2p_list_new(struct list_head *clients)
@@ -277,7 +280,7 @@ static void p2p_list_free(struct p2p_list *list)
 	kfree(list);
 }
 
-/* The first client brings the struct p2p_list with it. */
+/* Allocates a client, and for the first one of a list the struct p2p_list as well. */
 static struct p2p_client *p2p_client_new(struct list_head *clients)
 {
 	struct p2p_client *client = kzalloc(sizeof(*client), GFP_KERNEL);
@@ -384,7 +387,7 @@ void kverbs_p2pdma_client_list_free(struct list_head *clients)
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_client_list_free);
 
 /**
- * kverbs_p2pdma_distance() - how far is a provider from all clients of a list?
+ * kverbs_p2pdma_distance() - get the distance of a provider from all clients of a list
  * @provider: a PCI function; it need not provide memory yet
  * @clients: the list
  * @verbose: warn of each client that does not reach it, with the reason
@@ -409,7 +412,7 @@ int kverbs_p2pdma_distance(struct pci_dev *provider, struct list_head *clients, 
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_distance);
 
 /**
- * kverbs_p2pdma_assign_provider() - bind a list to this provider
+ * kverbs_p2pdma_assign_provider() - bind a list to a provider
  * @provider: the provider; it must have published memory
  * @clients: the list
  *
@@ -466,7 +469,7 @@ struct pci_dev *kverbs_p2pmem_find(struct list_head *clients)
 	paths = p2p_list_paths(clients, &nr);
 	if (!paths)
 		return NULL;
-	provider = p2p_nearest(paths, nr);
+	provider = p2p_find_nearest(paths, nr);
 	if (provider && !p2p_list_bind(list, provider, paths, nr)) {
 		pci_dev_put(provider);
 		provider = NULL;
@@ -479,7 +482,7 @@ EXPORT_SYMBOL_GPL(kverbs_p2pmem_find);
 /* --- without a list ------------------------------------------------------------ */
 
 /**
- * kverbs_p2pdma_distance_many() - how far is a provider from all of these clients?
+ * kverbs_p2pdma_distance_many() - get the distance of a provider from several clients
  * @provider: a PCI function; it need not provide memory yet
  * @clients: PCI functions, or devices below them
  * @num_clients: number of @clients
@@ -507,7 +510,7 @@ int kverbs_p2pdma_distance_many(struct pci_dev *provider, struct device **client
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_distance_many);
 
 /**
- * kverbs_p2pmem_find_many() - find the nearest provider for all of these clients
+ * kverbs_p2pmem_find_many() - find the nearest provider for several clients
  * @clients: PCI functions, or devices below them
  * @num_clients: number of @clients
  *
@@ -527,7 +530,7 @@ struct pci_dev *kverbs_p2pmem_find_many(struct device **clients, int num_clients
 	paths = p2p_array_paths(clients, num_clients, false);
 	if (!paths)
 		return NULL;
-	provider = p2p_nearest(paths, num_clients);
+	provider = p2p_find_nearest(paths, num_clients);
 	p2p_array_paths_free(paths, num_clients);
 	return provider;
 }
@@ -535,7 +538,7 @@ EXPORT_SYMBOL_GPL(kverbs_p2pmem_find_many);
 
 /* --- debugfs ------------------------------------------------------------------- */
 
-/* A line for each list that has clients. */
+/* Prints a line for each list that has clients. */
 void p2p_lists_show(struct seq_file *m)
 {
 	struct p2p_client *client;
@@ -556,7 +559,7 @@ void p2p_lists_show(struct seq_file *m)
 	mutex_unlock(&p2p_lists_mutex);
 }
 
-/* Is @pdev on any list? */
+/* Whether @pdev is on any list. */
 bool p2p_is_client(const struct pci_dev *pdev)
 {
 	struct p2p_client *client;

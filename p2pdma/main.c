@@ -28,8 +28,8 @@ static int __init p2pdma_init(void)
 }
 
 /*
- * No providers are left, because they hold the module, which their drivers use; and
- * no lists, because those who made them hold it.
+ * No providers are left, because each holds the module, and no lists, because the modules
+ * that made them use this one's symbols.
  */
 static void __exit p2pdma_exit(void)
 {

@@ -2,11 +2,10 @@
 /*
  * Maps scatter lists of peer-to-peer memory for a device.
  *
- * Nothing is kept of a mapping but the list itself. Kernels that know peer-to-peer
- * memory mark the entries that are mapped by bus address. On other kernels, the address
- * shows it: no IOVA is given out that is the bus address of a device's memory; and
- * where there is no IOMMU, and the host's address is the same as the bus address, there
- * is nothing to undo.
+ * The list itself is the only record of a mapping. Kernels that know peer-to-peer memory
+ * mark the entries that are mapped by bus address. On other kernels, the address tells:
+ * no IOVA is ever the bus address of a device's memory; and where there is no IOMMU, and
+ * the host address equals the bus address, there is nothing to undo.
  *
  * For a PCI function and memory that the kernel keeps, dma_map_sgtable() does
  * everything. It refuses to map such memory for any other device. For devices below a
@@ -21,12 +20,12 @@
 #include "trace.h"
 
 /**
- * struct p2p_transfer - a list, and what it is mapped between
+ * struct p2p_transfer - a list to map, and the two devices
  * @dev: the device it is mapped for
  * @provider: the device whose memory it is, with a reference
  * @sgt: the list
  * @dir: as for dma_map_sgtable()
- * @attrs: likewise
+ * @attrs: as for dma_map_sgtable()
  */
 struct p2p_transfer {
 	struct device *dev;
@@ -42,7 +41,7 @@ static bool mapped_by_kernel(const struct device *dev, const struct page *page)
 	return !p2p_resource_of(page) && dev_is_pci(dev);
 }
 
-/* The offset from the host address to the bus address of memory of @provider. */
+/* Returns the offset from the host address to the bus address of memory of @provider. */
 static u64 bus_offset(struct pci_dev *provider, const struct page *page)
 {
 	struct p2p_resource *res = p2p_resource_of(page);
@@ -80,8 +79,8 @@ static bool list_is_of_one_resource(struct sg_table *sgt)
 }
 
 /*
- * Sets @provider to the provider of all of a list, with a reference. Returns 0, or
- * -EINVAL if there is none.
+ * Sets @provider to the one provider of all pages of a list, with a reference. Returns 0,
+ * or -EINVAL if there is no such provider.
  */
 static int list_provider(struct sg_table *sgt, struct pci_dev **provider)
 {

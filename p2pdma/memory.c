@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The calls for memory of devices, whoever keeps it: the kernel or provider.c.
+ * The calls for memory of devices, whether the kernel or provider.c manages it.
  */
 #include <linux/export.h>
 #include <linux/genalloc.h>
@@ -14,13 +14,13 @@
 #include "provider.h"
 #include "trace.h"
 
-/* Memory is given struct pages in units of a subsection, on kernels with any page size. */
+/* Memory gets struct pages in units of a subsection, whatever the page size of the kernel. */
 #define P2P_ALIGN	((u64)SZ_2M)
 #ifdef CONFIG_ZONE_DEVICE
 static_assert(P2P_ALIGN == (u64)PAGES_PER_SUBSECTION << PAGE_SHIFT);
 #endif
 
-/* Does no part of the range have pages yet? */
+/* Whether no part of the range has struct pages yet. */
 static bool range_is_free(u64 start, u64 size)
 {
 	struct dev_pagemap *pgmap;
@@ -47,9 +47,7 @@ static bool bar_is_memory(struct pci_dev *pdev, int bar)
 	       pci_resource_len(pdev, bar);
 }
 
-/*
- * Checks what the kernel would only warn about, or would only find halfway through.
- */
+/* Checks what the kernel would only warn about, or would detect only halfway through. */
 static int resource_check(struct pci_dev *pdev, int bar, size_t size, u64 offset)
 {
 	u64 end, start;
@@ -105,9 +103,9 @@ int kverbs_p2pdma_add_resource(struct pci_dev *pdev, int bar, size_t size, u64 o
 EXPORT_SYMBOL_GPL(kverbs_p2pdma_add_resource);
 
 /**
- * kverbs_p2pmem_publish() - let everybody allocate a device's memory, or stop that
+ * kverbs_p2pmem_publish() - let anybody allocate a device's memory, or stop that
  * @pdev: the device; nothing happens if it has none
- * @publish: true to let them; false to stop that
+ * @publish: whether anybody may allocate it from now on
  *
  * Only publish regular memory: see kverbs_p2pdma_add_resource(). What has been
  * allocated stays allocated.
@@ -125,7 +123,7 @@ void kverbs_p2pmem_publish(struct pci_dev *pdev, bool publish)
 EXPORT_SYMBOL_GPL(kverbs_p2pmem_publish);
 
 /**
- * kverbs_has_p2pmem() - has a device published memory?
+ * kverbs_has_p2pmem() - check whether a device has published memory
  * @pdev: the device
  *
  * Context: Any.
@@ -264,13 +262,13 @@ bool p2p_memory_is_there(struct pci_dev *pdev)
 }
 
 /*
- * Returns the number in a file of p2pmem/, or 0. These files are all that the kernel
- * tells about the memory that it keeps. They go away with the driver's managed
- * resources, under the device's lock, which the caller holds; their functions check
- * for themselves whether there is memory.
+ * Returns the number in a file of p2pmem/, or 0. These files are the only way to learn of
+ * the memory that the kernel manages. They are removed with the driver's managed
+ * resources, under the device's lock, which the caller holds; their show() functions check
+ * whether there is memory.
  */
-static size_t kernel_number(struct pci_dev *pdev, struct kernfs_node *dir, const char *name,
-			    char *page)
+static size_t kernel_read_number(struct pci_dev *pdev, struct kernfs_node *dir, const char *name,
+				 char *page)
 {
 	struct kernfs_node *node = kernfs_find_and_get_ns(dir, name, NULL);
 	struct device_attribute *attr;
@@ -291,20 +289,20 @@ static void kernel_numbers(struct pci_dev *pdev, struct p2p_memory *mem)
 	char *page = (char *)get_zeroed_page(GFP_KERNEL);
 
 	if (dir && page) {
-		mem->size = kernel_number(pdev, dir, "size", page);
-		mem->available = kernel_number(pdev, dir, "available", page);
+		mem->size = kernel_read_number(pdev, dir, "size", page);
+		mem->available = kernel_read_number(pdev, dir, "available", page);
 	}
 	free_page((unsigned long)page);
 	kernfs_put(dir);
 }
 
-/* For a device that is being unbound, there are no numbers. */
-static void kernel_memory(struct pci_dev *pdev, struct p2p_memory *mem)
+/* Reads the numbers of a device's memory; for a device that is being unbound, there are none. */
+static void kernel_read_memory(struct pci_dev *pdev, struct p2p_memory *mem)
 {
 	*mem = (struct p2p_memory){ .published = pci_has_p2pmem(pdev) };
 	if (!device_trylock(&pdev->dev))
 		return;
-	/* As long as it has a driver it has its directory. */
+	/* As long as the device has a driver, the directory stays. */
 	if (pdev->dev.driver)
 		kernel_numbers(pdev, mem);
 	device_unlock(&pdev->dev);
@@ -316,12 +314,12 @@ bool p2p_memory_of(struct pci_dev *pdev, struct p2p_memory *mem)
 		return p2p_provider_memory(pdev, mem);
 	if (!kernel_keeps(pdev))
 		return false;
-	kernel_memory(pdev, mem);
+	kernel_read_memory(pdev, mem);
 	return true;
 }
 
 /* As p2p_provider_list(). */
-static int kernel_list(struct pci_dev **list, int max, bool published)
+static int kernel_list_providers(struct pci_dev **list, int max, bool published)
 {
 	struct pci_dev *pdev = NULL;
 	int nr = 0;
@@ -339,7 +337,7 @@ static int kernel_list(struct pci_dev **list, int max, bool published)
 static int provider_list(struct pci_dev **list, int max, bool published)
 {
 	return p2p_is_own() ? p2p_provider_list(list, max, published) :
-			      kernel_list(list, max, published);
+			      kernel_list_providers(list, max, published);
 }
 
 int p2p_providers_get(struct pci_dev ***providers, bool published)
@@ -349,7 +347,7 @@ int p2p_providers_get(struct pci_dev ***providers, bool published)
 	*providers = kcalloc(max, sizeof(**providers), GFP_KERNEL);
 	if (!*providers)
 		return -ENOMEM;
-	/* Leaves out the providers that were added since then. */
+	/* Providers that were added since the count are left out. */
 	return min(provider_list(*providers, max, published), max);
 }
 
@@ -375,8 +373,8 @@ int p2p_bar_of(struct pci_dev *pdev, phys_addr_t addr)
 }
 
 /*
- * The kernel does not say which device a page belongs to, but it does say where the
- * memory of each device is.
+ * Finds the device that a page belongs to by its address: the kernel does not tell the
+ * device of a page, but the BARs of each device are known.
  */
 static struct pci_dev *kernel_page_provider(struct page *page)
 {

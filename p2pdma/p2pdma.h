@@ -29,7 +29,7 @@
 
 extern bool p2p_own_provider;
 
-/* Do we keep the memory of providers, rather than the kernel? */
+/* Whether we manage the memory of providers, rather than the kernel. */
 static inline bool p2p_is_own(void)
 {
 	return !IS_ENABLED(CONFIG_PCI_P2PDMA) || p2p_own_provider;
@@ -38,11 +38,11 @@ static inline bool p2p_is_own(void)
 /* --- provider.c: only if p2p_is_own() --- */
 
 /**
- * struct p2p_provider_hooks - what others do when a provider comes and goes
- * @add: before it has memory; returns 0 or what adding memory is to fail with
- * @revoke: it is going away: tells its users
- * @stop: afterwards; when it returns, user space has none of the memory, and gets no more
- * @remove: nobody uses the memory any more
+ * struct p2p_provider_hooks - functions of other files, called when a provider comes or goes
+ * @add: called before it has memory; returns 0, or the errno with which adding memory fails
+ * @revoke: called when it is going away; tells its users
+ * @stop: called after that; when it returns, user space has none of the memory, and gets no more
+ * @remove: called when nobody uses the memory any more
  *
  * All may sleep; @add has its counterpart in @remove.
  */
@@ -76,10 +76,10 @@ struct p2p_memory {
 	bool published;
 };
 
-/* Returns false if @pdev is not a provider. Works whoever keeps the memory. */
+/* Fills in @mem, whoever manages the memory. Returns false if @pdev is not a provider. */
 bool p2p_memory_of(struct pci_dev *pdev, struct p2p_memory *mem);
 bool p2p_memory_is_there(struct pci_dev *pdev);
-/* The memory BAR of @pdev with that address, or -1. */
+/* Returns the number of the memory BAR of @pdev that has @addr, or -1. */
 int p2p_bar_of(struct pci_dev *pdev, phys_addr_t addr);
 
 /*
@@ -155,7 +155,7 @@ struct pci_dev *p2p_pci_ancestor(struct device *dev);
 
 struct seq_file;
 void p2p_lists_show(struct seq_file *m);
-/* Is @pdev on any list? */
+/* Whether @pdev is on any list. */
 bool p2p_is_client(const struct pci_dev *pdev);
 
 /* --- debugfs.c --- */

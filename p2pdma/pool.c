@@ -6,13 +6,13 @@
  * CPUs write to.
  *
  * There are no locks. Pages at hand are in slots, which any CPU may empty with xchg()
- * and fill with cmpxchg(); so interrupts may do this at any time. It only matters for
- * speed which CPU a slot belongs to. A slot hands over an address; accesses to the
- * memory are ordered by those who allocate and free it.
+ * and fill with cmpxchg(), even in interrupts. To which CPU a slot belongs only matters
+ * for speed. A slot hands over an address; accesses to the memory must be ordered by those
+ * who allocate and free it.
  *
- * Pages at hand are as good as free: before an allocation fails, all of them are put
- * back into the pools. So it fails only if there is no piece that is large enough,
- * except for pages that another CPU is just putting at hand.
+ * Pages at hand count as free: before an allocation fails, all of them are put back into
+ * the pools. So it fails only if there is no piece that is large enough, but for pages that
+ * another CPU is moving to its slots at that moment.
  */
 #include <linux/genalloc.h>
 #include <linux/mm.h>
@@ -35,7 +35,7 @@ struct p2p_at_hand {
 	void *page[P2P_AT_HAND];
 };
 
-/* The caller is an RCU reader, here and in the functions below. */
+/* Takes memory from one of the pools. Under RCU, like all functions below. */
 static void *pools_take(struct p2p_provider *provider, size_t size)
 {
 	struct p2p_resource *res;
@@ -117,7 +117,7 @@ static void *page_take(struct p2p_provider *provider)
 	return at_hand_take(raw_cpu_ptr(provider->at_hand)) ?: batch_take(provider);
 }
 
-/* Puts everything that is free back into the pools, except for what is freed meanwhile. */
+/* Puts the pages at hand back into the pools, except for those that are freed meanwhile. */
 void p2p_pool_drain(struct p2p_provider *provider)
 {
 	struct p2p_at_hand *at_hand;

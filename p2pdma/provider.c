@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The memory of devices, where we keep it and not the kernel: it is given pages, handed
- * out, and taken away when the device goes away.
+ * The memory of devices, where we manage it, not the kernel: gives it struct pages, lets
+ * it be allocated, and removes it when the device goes away.
  *
  * Who owns what: the device of a driver owns its provider through devres. So the
  * provider is released when the driver has let go of the device, when the driver's
@@ -47,7 +47,7 @@
 #include "trace.h"
 
 #ifndef CONFIG_ZONE_DEVICE
-/* Without it, memory of devices has no struct pages, and no provider can be added. */
+/* Without CONFIG_ZONE_DEVICE, memory of devices has no struct pages: no provider can be added. */
 static void *memremap_pages(struct dev_pagemap *pgmap, int nid)
 {
 	return ERR_PTR(-EOPNOTSUPP);
@@ -63,14 +63,14 @@ module_param_named(own_provider, p2p_own_provider, bool, 0444);
 MODULE_PARM_DESC(own_provider,
 		 "Manage the memory of providers here even if the kernel can, with CONFIG_PCI_P2PDMA (default: N)");
 
-/* Set before there can be a provider. */
+/* Set before there is any provider. */
 static const struct p2p_provider_hooks *provider_hooks;
 
 static DEFINE_MUTEX(add_lock);
 static DEFINE_SPINLOCK(table_lock);
 static DEFINE_HASHTABLE(providers, 6);
 
-/* Also finds a provider that is going away. The caller is an RCU reader. */
+/* Finds the provider of a device, even if it is going away; or NULL. Under RCU. */
 static struct p2p_provider *provider_find(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider;
@@ -81,7 +81,7 @@ static struct p2p_provider *provider_find(struct pci_dev *pdev)
 	return NULL;
 }
 
-/* The provider of a device, or NULL. The caller knows that it stays, if there is one. */
+/* Returns the provider of a device, or NULL. The caller must know that it stays. */
 static struct p2p_provider *provider_of(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider;
@@ -118,7 +118,7 @@ bool p2p_provider_memory(struct pci_dev *pdev, struct p2p_memory *mem)
 	return provider;
 }
 
-/* Does the device provide memory, and is it not going away yet? */
+/* Whether the device provides memory, and is not going away. */
 bool p2p_provider_is_live(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider;
@@ -160,7 +160,7 @@ void *p2p_provider_alloc(struct pci_dev *pdev, size_t size)
 
 	rcu_read_lock();
 	provider = provider_find(pdev);
-	/* data_race: a kill may change the count's mode, but it reads as dead in both. */
+	/* data_race: a kill may change the mode of the count, but both values mean dead. */
 	if (provider && data_race(percpu_ref_tryget_live_rcu(&provider->users))) {
 		addr = p2p_pool_take(provider, size);
 		if (addr)
@@ -172,7 +172,7 @@ void *p2p_provider_alloc(struct pci_dev *pdev, size_t size)
 	return addr;
 }
 
-/* The resource of @pdev that contains @addr, or NULL. The caller is an RCU reader. */
+/* Returns the resource of @pdev that contains @addr, or NULL. Under RCU. */
 static struct p2p_resource *resource_find(struct pci_dev *pdev, const void *addr)
 {
 	struct p2p_provider *provider = provider_find(pdev);
@@ -242,7 +242,10 @@ void p2p_provider_split(void *addr, size_t size)
 
 /* --- pages that come back by their references ------------------------------------ */
 
-/* Not called for memory that is freed by kverbs_free_p2pmem(). */
+/*
+ * Called when the last reference to a page of user space is dropped; not for memory that is freed
+ * by kverbs_free_p2pmem().
+ */
 static void resource_page_free(struct page *page)
 {
 	struct p2p_provider *provider = p2p_resource_of(page)->provider;
@@ -272,7 +275,7 @@ static void provider_return_pages(struct work_struct *work)
 	}
 }
 
-/* When this returns, the pages that user space and mm are done with are free. It may sleep. */
+/* Waits until the pages that user space and mm have released are free. May sleep. */
 void p2p_provider_settle(struct pci_dev *pdev)
 {
 	struct p2p_provider *provider = provider_of(pdev);
@@ -321,7 +324,7 @@ static struct p2p_resource *resource_create(struct p2p_provider *provider, int b
 	return NULL;
 }
 
-/* memremap_pages() comes last, because then everybody can find the resource by its pages. */
+/* memremap_pages() comes last, because from then on the resource can be found by its pages. */
 static int provider_add_resource(struct p2p_provider *provider, int bar, size_t size,
 				 u64 offset)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * A device's memory, where we keep it and not the kernel.
+ * A device's memory, where we manage it, not the kernel.
  */
 #ifndef KVERBS_P2PDMA_PROVIDER_H
 #define KVERBS_P2PDMA_PROVIDER_H
@@ -23,8 +23,8 @@ struct pci_dev;
  * @pdev: the device, with a reference
  * @node: entry in the table of providers
  * @published: anybody may allocate its memory
- * @users: one for each allocation, and for each page that user space got
- * @idle: completed when there are none, after @users was killed
+ * @users: a reference for each allocation, and for each page that user space has mapped
+ * @idle: completed when @users, which was killed, has dropped to zero
  * @at_hand: free pages at hand, per CPU
  * @resources: list of &struct p2p_resource, which only grows; walked under RCU
  * @returned: pages that user space has let go of, and that are not in their
@@ -61,7 +61,7 @@ struct p2p_resource {
 	struct list_head entry;
 };
 
-/* The resource of a page of ours; NULL for any other page. */
+/* Returns the resource of a page that we manage; NULL for any other page. */
 static inline struct p2p_resource *p2p_resource_of(const struct page *page)
 {
 	if (!is_zone_device_page(page) || page->pgmap->owner != KVERBS_P2PDMA_OWNER)

@@ -7,12 +7,12 @@
  * on the way, or that bridge, to send it upstream. In that case, or if there is no
  * such bridge, the request gets to the host bridge. Only a few host bridges are known
  * to forward it. The rules are those of the kernel (drivers/pci/p2pdma.c of Linux
- * 6.12), because where the kernel keeps the memory, it has the last word.
+ * 6.12), because where the kernel manages the memory, it decides.
  *
  * ACS is read anew for each path: setpci may change it at any time.
  *
- * Nothing here is locked. The tree above a function stays as it is while there is a
- * reference to that function.
+ * No lock is taken: the tree above a function does not change while there is a reference
+ * to that function.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -38,9 +38,9 @@
 /* --- the policy ---------------------------------------------------------------- */
 
 enum p2p_policy {
-	P2P_DENY,	/* what is not known to work is refused */
+	P2P_DENY,	/* a host bridge that is not known to work is not used */
 	P2P_WARN,	/* it is used, with a warning */
-	P2P_FORCE,	/* it is used */
+	P2P_FORCE,	/* it is used without a warning */
 };
 
 static int p2p_policy = P2P_DENY;
@@ -59,7 +59,7 @@ static const char * const p2p_policy_names[] = {
 #define P2P_WARNED		4096
 static DECLARE_BITMAP(p2p_warned, P2P_WARNED);
 
-/* The kernel does not ask for our policy when it maps. */
+/* Returns the policy that applies: ours has no effect where the kernel maps. */
 static int p2p_policy_now(void)
 {
 	return p2p_is_own() ? READ_ONCE(p2p_policy) : P2P_DENY;
@@ -192,7 +192,7 @@ static bool p2p_cpu_is_zen(void)
 #endif
 }
 
-/* Do the host bridges forward a request from one function to the other? */
+/* Determines whether the host bridges forward a request from one function to the other. */
 static enum kverbs_p2pdma_why p2p_host_why(const struct p2p_host *a, const struct p2p_host *b)
 {
 	const struct p2p_known_host *known_a = p2p_host_lookup(a);
@@ -373,14 +373,14 @@ struct pci_dev *p2p_pci_ancestor(struct device *dev)
 }
 
 /**
- * kverbs_p2pdma_route() - how does a client reach a provider's memory?
+ * kverbs_p2pdma_route() - find the route from a client to a provider's memory
  * @provider: a PCI function; it need not provide memory yet
  * @client: any device; what counts is the PCI function that it is, or the nearest one
  *	above it
  * @route: filled in, also on errors
  *
- * The answer holds for this moment only: ACS and the policy may change. Where the
- * kernel manages the memory, it is the answer that the kernel would give.
+ * The route is valid for the moment only, because ACS and the policy may change. Where the
+ * kernel manages the memory, it is the route that the kernel would use.
  *
  * Context: Any.
  * Return: 0; -EREMOTEIO if there is no route; -ENODEV if @client has no PCI ancestor.

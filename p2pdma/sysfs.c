@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * p2pmem/ of a device whose memory we keep: the same files as kernels with
- * CONFIG_PCI_P2PDMA have. Documentation/ABI/testing/sysfs-bus-pci of the kernel
- * describes their contents.
+ * p2pmem/ of a device whose memory we manage: the same files as on kernels with
+ * CONFIG_PCI_P2PDMA. Documentation/ABI/testing/sysfs-bus-pci of the kernel describes
+ * their contents.
  *
  * Readers look the provider up, because the files exist before the provider does
  * and, while it is going away, until nobody else uses it. It is not freed before the
@@ -73,7 +73,7 @@ static int allocate_mmap(struct file *filp, struct kobject *kobj,
 		return -EINVAL;
 	addr = p2p_provider_alloc(pdev, size);
 	if (!addr) {
-		/* What was unmapped just now may still be on its way back. */
+		/* Pages that were unmapped just now may not be free yet. */
 		p2p_provider_settle(pdev);
 		addr = p2p_provider_alloc(pdev, size);
 	}
@@ -89,7 +89,7 @@ static int allocate_mmap(struct file *filp, struct kobject *kobj,
 	return allocate_map(pdev, addr, vma);
 }
 
-/* Some programs map no more of a file than its size says there is. */
+/* It has a size, because some programs map no more of a file than that. */
 static struct bin_attribute bin_attr_allocate = {
 	.attr = { .name = "allocate", .mode = 0600 },
 	.size = SZ_1T,
@@ -119,14 +119,14 @@ int p2p_sysfs_add(struct pci_dev *pdev)
 	return sysfs_create_group(&pdev->dev.kobj, &p2pmem_group);
 }
 
-/* From now on, user space has no page mapped. Waits for an mmap() that is under way. */
+/* Unmaps all pages of user space, and prevents new mappings. Waits for a running mmap(). */
 void p2p_sysfs_stop(struct pci_dev *pdev)
 {
 	sysfs_remove_file_from_group(&pdev->dev.kobj, &bin_attr_allocate.attr,
 				     p2pmem_group.name);
 }
 
-/* Waits for the readers of the files. */
+/* Removes the files. Waits for their readers. */
 void p2p_sysfs_remove(struct pci_dev *pdev)
 {
 	sysfs_remove_group(&pdev->dev.kobj, &p2pmem_group);

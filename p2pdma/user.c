@@ -102,7 +102,7 @@ static struct p2p_revoker *revoker_find(const struct kverbs_p2pdma_user *user)
 	return NULL;
 }
 
-/* Whether another task is in its revoke(). */
+/* Whether another task is in the user's revoke(). */
 static bool user_is_revoked_now(const struct kverbs_p2pdma_user *user)
 {
 	struct p2p_revoker *revoker;
@@ -121,7 +121,7 @@ static void user_warn(const struct kverbs_p2pdma_user *user)
 
 	spin_lock(&users_lock);
 	revoker = revoker_find(user);
-	/* That task keeps the provider until revoke() has returned. */
+	/* The task that is in revoke() keeps the provider until that has returned. */
 	if (revoker && revoker->task != current)
 		pci_warn(user->provider, "waiting to delete a user of its memory: revoke() (%ps), called by process %d (%s), has not returned\n",
 			 user->revoke, task_pid_nr(revoker->task), revoker->task->comm);
@@ -129,7 +129,7 @@ static void user_warn(const struct kverbs_p2pdma_user *user)
 }
 
 /**
- * kverbs_p2pdma_user_del() - end the notification of kverbs_p2pdma_user_add()
+ * kverbs_p2pdma_user_del() - undo kverbs_p2pdma_user_add()
  * @user: from kverbs_p2pdma_user_add()
  *
  * When this returns, revoke() is not running and will not be called, unless revoke()
