@@ -20,9 +20,9 @@
 
 /* Room for at least one record of any size. */
 #define BUFFER_SIZE	(4 * KVERBS_EMU_CAPTURE_MAX_DATA)
-/* Bytes to read after a signal: the driver's buffer holds no more, and messages may go on. */
+/* Bytes to read after a signal. The driver's buffer holds no more; traffic may go on for ever. */
 #define LAST_BYTES	(8 << 20)
-/* A path MTU of more would not fit into struct frame. */
+/* The largest path MTU for which a packet fits into struct frame. */
 #define MTU_MAX		4096
 
 /**
@@ -33,7 +33,7 @@
  * @count: messages to stop after; 0 for never
  * @messages: messages written
  * @frames: their frames
- * @lost: messages that the driver could not keep: the most that a record says
+ * @lost: messages that the driver could not keep: the greatest number in any record
  */
 struct capture {
 	const char *device;
@@ -66,7 +66,7 @@ static int say_not_started(const char *device, int error)
 
 /* --- writing ------------------------------------------------------------------- */
 
-/* Return: false if this cannot be a record. */
+/* Return: whether this can be a record. */
 static bool is_record(const struct kverbs_emu_capture_record *rec, size_t size)
 {
 	return size >= sizeof(*rec) && rec->version == KVERBS_EMU_CAPTURE_VERSION &&
@@ -123,15 +123,15 @@ static int read_some(struct capture *cap, uint8_t *buffer, size_t *got, bool *en
 	if (size <= 0)
 		return STATUS_OK;
 	status = write_records(cap, buffer, size);
-	/* Whoever reads along sees each message soon. */
+	/* So that whoever reads the file meanwhile sees each message soon. */
 	if (fflush(cap->out))
 		status = say_error("cannot write the frames: %s", strerror(errno));
 	return status;
 }
 
 /*
- * signals: becomes readable with a signal, and remains so. Not ppoll(2): while there are always
- * messages, it would never let one through.
+ * signals: becomes readable with a signal, and remains so. Not ppoll(2), which lets signals through
+ * only while it waits: it would not do so as long as there are messages to read.
  */
 static int capture_loop(struct capture *cap, uint8_t *buffer, int signals)
 {
@@ -206,7 +206,10 @@ static int capture_to(struct capture *cap)
 	return status;
 }
 
-/* For its owner alone, be it there already: messages of all processes are in it. */
+/*
+ * Creates a file that only its owner can read, even if it exists already, because it gets messages
+ * of all processes.
+ */
 static FILE *create_private(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

@@ -28,7 +28,7 @@ static int devices_add(struct devices *devices, const char *name)
 	return 0;
 }
 
-/* emu2 before emu10 */
+/* Compares numbers by value: emu2 comes before emu10. */
 static int compare_names(const void *a, const void *b)
 {
 	return strverscmp(a, b);
@@ -79,7 +79,7 @@ bool device_in_sysfs(const char *device)
 	return !access(path, F_OK);
 }
 
-/* Last component of the target of a link in the device's directory. */
+/* Gets the last component of the target of a link in the device's directory. */
 static bool linked_name(const char *device, const char *link, char *name,
 			size_t size)
 {
@@ -98,8 +98,8 @@ static bool linked_name(const char *device, const char *link, char *name,
 }
 
 /*
- * The parent of a software device has no driver; the device's name is that of
- * its maker and a number.
+ * Gets the name of a device's driver. The parent of a software device has no driver;
+ * there, it is the device's name without the number.
  */
 void device_driver(const char *device, char *driver, size_t size)
 {

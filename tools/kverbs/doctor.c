@@ -3,8 +3,8 @@
  * kverbs doctor: looks whether a machine can run RDMA by kverbs, and says what to do
  * where it cannot.
  *
- * A check is a function in the table. It reports at least one line; what cannot be found out
- * is no fault.
+ * A check is a function in the table. It reports at least one line; if it cannot find out
+ * something, it does not report that as a fault.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -15,13 +15,13 @@
 
 #include "stack.h"
 
-/* It is tested on the oldest and the newest series; DKMS builds it for those between, too. */
+/* kverbs is tested on the oldest and the newest series; DKMS builds it for those between, too. */
 #define SERIES(major, minor)	((major) * 1000 + (minor))
 #define OLDEST		SERIES(6, 1)
 #define NEWEST		SERIES(6, 12)
 /* UDP port of RoCE v2. */
 #define ROCE_PORT	"4791"
-/* An RDMA MTU of 1024 takes this with the headers of RoCE v2 over IPv6. */
+/* The MTU of a network device for an RDMA MTU of 1024 and the headers of RoCE v2 over IPv6. */
 #define MTU_ENOUGH	1144
 /* What programs register to begin with: perftest, for one, takes about this. */
 #define MEMLOCK_ENOUGH	(64UL << 20)
@@ -118,7 +118,7 @@ static bool has_stock_hca(void)
 	return false;
 }
 
-/* The first line of a file that tells of an error, or an empty one. */
+/* Gets the first line of a file that reports an error, or "". */
 static void first_error(char *line, size_t size, const char *path)
 {
 	FILE *file = open_to_read("%s", path);
@@ -131,7 +131,7 @@ static void first_error(char *line, size_t size, const char *path)
 		fclose(file);
 }
 
-/* DKMS leaves the log of a build there only if it failed. */
+/* DKMS leaves the log of a build in that directory only if the build failed. */
 static void check_dkms(struct report *rep)
 {
 	static const char * const packages[] = { "kverbs-emu", "kverbs" };
@@ -299,7 +299,7 @@ static bool file_has(const char *path, const char *word)
 	return has;
 }
 
-/* Files that say what is let in; the first that drops anything without naming the port counts. */
+/* Reports files of firewall rules that drop packets, and do not name the port. */
 static void check_firewall(struct report *rep)
 {
 	static const struct {
@@ -327,7 +327,7 @@ static void check_firewall(struct report *rep)
 		report(rep, GOOD, NULL, "no configured firewall blocks UDP port " ROCE_PORT);
 }
 
-/* The first number that format finds in a line of a file. Return: whether there is one. */
+/* Gets the first number that format finds in a line of a file. Return: whether there is one. */
 static bool find_number(const char *path, const char *format, unsigned long long *number)
 {
 	FILE *file = open_to_read("%s", path);
@@ -387,7 +387,7 @@ static int examine(struct json *json)
 	struct report rep = { .json = json };
 	size_t i;
 
-	/* A kernel without modules is what the first check is about. */
+	/* If the kernel has no modules, the first check has reported that. */
 	if (file_exists("/proc/modules") && loaded_find(&rep.loaded))
 		return STATUS_FAILED;
 	if (json) {

@@ -16,7 +16,7 @@ int say_error(const char *format, ...)
 {
 	va_list args;
 
-	/* Earlier output comes first. */
+	/* So that earlier output comes first. */
 	fflush(stdout);
 	fputs("kverbs: ", stderr);
 	va_start(args, format);
@@ -169,7 +169,7 @@ int finish_output(int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	/* The reader has seen enough. */
+	/* The reader of a pipe has closed it, as head(1) does: no error. */
 	if (errno == EPIPE)
 		return STATUS_FAILED;
 	return say_error("cannot write the output: %s", strerror(errno));

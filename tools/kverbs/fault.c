@@ -15,7 +15,7 @@
 
 #define COMMAND_MAX	256
 
-/* Numbers of a rule; all else in it is text. */
+/* The keys of a rule with numbers as values; all other values are text. */
 static const char * const numbers[] = {
 	"qp", "nth", "every", "rate", "count", "delay", "flap", "seen", "hits",
 };
@@ -127,7 +127,7 @@ static void json_word(struct json *json, char *word)
 
 	if (value)
 		*value++ = '\0';
-	/* How much of its action, if that has an amount, is a member of its own. */
+	/* If the action has an amount, that is a member of its own. */
 	if (value && is_number(word))
 		json_number(json, word, strtoull(value, NULL, 10));
 	else if (value)

@@ -296,8 +296,8 @@ static void print_value(const struct field *field, const void *attr)
 }
 
 /*
- * Tells whether an attribute says nothing: the limit of a missing feature, an
- * InfiniBand number on Ethernet.
+ * Tells whether an attribute is of no interest: the limit of a feature that the device
+ * does not have, or a number of InfiniBand on Ethernet.
  */
 static bool field_is_empty(const struct field *field, const void *attr)
 {

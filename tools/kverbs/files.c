@@ -15,7 +15,7 @@
 
 #include "files.h"
 
-/* "" is the machine's own. */
+/* The directory that stands for /; "" for the machine's own. */
 static const char *root = "";
 
 /* Return: false if dir is no directory. */

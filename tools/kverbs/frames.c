@@ -2,8 +2,9 @@
 /*
  * The frames of RoCE v2 that a message would be on a wire: IBTA vol. 1, chapter 9, and annex 17.
  *
- * Whatever the device is, the frames are Ethernet and UDP. An InfiniBand port without a global
- * route is fe80::<LID>. Addresses of Ethernet that are not known are made from GIDs.
+ * Whatever the device is, the frames are Ethernet and UDP. The address of an InfiniBand port is
+ * fe80::<LID> if there is no global route. Ethernet addresses that are not known are made from
+ * GIDs.
  */
 #include <arpa/inet.h>
 #include <stdbool.h>
@@ -40,7 +41,7 @@ enum {
 	ATOMIC_WRITE	= 0x1d,
 };
 
-/* What is added to the first one of an operation. */
+/* Offsets from the first opcode of an operation. */
 enum {
 	MIDDLE		= 1,
 	LAST		= 2,
@@ -74,7 +75,7 @@ struct packet {
 	uint32_t kept;
 };
 
-/* What the functions here share of one message. */
+/* What the functions below share while they write one message. */
 struct message {
 	const struct kverbs_emu_capture_record *rec;
 	const uint8_t *data;
@@ -132,7 +133,7 @@ static uint32_t crc_of_byte(uint32_t crc)
 	return crc;
 }
 
-/* The CRC of Ethernet, byte by byte. The CRC of byte 0 is 0, and no other one is. */
+/* Adds bytes to a CRC of Ethernet. The table is filled at first use: only table[0] is 0. */
 static uint32_t crc_add(uint32_t crc, const uint8_t *bytes, size_t size)
 {
 	static uint32_t table[256];
@@ -204,7 +205,7 @@ static void end_of(struct end *end, const uint8_t mac[6], const uint8_t gid[16],
 		mac_of_gid(end->mac, end->gid);
 }
 
-/* As senders choose it, so that a stream keeps to its path. */
+/* Chooses the UDP port as senders do: it is the same for all packets of a stream. */
 static uint16_t source_port(const struct kverbs_emu_capture_record *rec)
 {
 	uint64_t mixed = (uint64_t)rec->src_qpn * rec->dest_qpn;
@@ -271,8 +272,8 @@ static uint8_t *put_bth(uint8_t *at, const struct kverbs_emu_capture_record *rec
 }
 
 /*
- * The CRC of what does not change on the way: what may is taken as ones, and so is the header
- * that InfiniBand has in front.
+ * Computes the CRC of all that does not change on the way. Fields that may change count as ones,
+ * and so does the local route header, which InfiniBand has in front.
  */
 static uint32_t icrc(const uint8_t *ip, bool ipv4, const uint8_t *end)
 {
@@ -360,7 +361,7 @@ static void add_aeth(struct packet *pkt, const struct kverbs_emu_capture_record 
 	add32(pkt, (uint32_t)rec->syndrome << 24 | (rec->msn & PSN_MASK));
 }
 
-/* The operation of packet i of n of a SEND or WRITE, whose first one is base. */
+/* Returns the operation of packet i of n of a SEND or WRITE; base is that of the first packet. */
 static uint8_t request_operation(const struct kverbs_emu_capture_record *rec, uint8_t base,
 				 uint32_t i, uint32_t n)
 {
@@ -460,7 +461,7 @@ static void put_atomic_request(struct message *msg)
 	put_frame(msg, &pkt);
 }
 
-/* What is written are the bytes of the memory. */
+/* Writes an ATOMIC WRITE. The bytes of its operand are sent in their order in memory. */
 static void put_atomic_write(struct message *msg)
 {
 	const struct kverbs_emu_capture_record *rec = msg->rec;
@@ -479,7 +480,7 @@ static void put_atomic_write(struct message *msg)
 	put_frame(msg, &pkt);
 }
 
-/* An ACK, an RNR NAK, a NAK, or the answer of an atomic or an ATOMIC WRITE. */
+/* Writes an ACK, an RNR NAK, a NAK, or the answer to an atomic or an ATOMIC WRITE. */
 static void put_ack(struct message *msg, uint8_t operation, uint32_t psn)
 {
 	const struct kverbs_emu_capture_record *rec = msg->rec;

@@ -66,7 +66,7 @@ int usage_error(const struct command *cmd, const char *format, ...)
 	return STATUS_USAGE;
 }
 
-/* getopt_long() has reported the error already. */
+/* Returns the status for a wrong option, which getopt_long() has reported already. */
 int option_error(const struct command *cmd)
 {
 	fprintf(stderr, "Usage: kverbs %s%s%s\n", cmd->name,

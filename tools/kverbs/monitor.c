@@ -62,7 +62,7 @@ static uint64_t clock_ns(clockid_t clock)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* The kernel's clock for events has no date. */
+/* Writes the date and time of an event, whose time stamp is one of CLOCK_MONOTONIC. */
 static void text_time(uint64_t monotonic_ns, bool utc, char *buf, size_t size)
 {
 	uint64_t ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC) +
@@ -184,7 +184,7 @@ static void show_event(struct monitor *monitor, const struct watch *watch,
 	else
 		print_event(watch->name, event, port);
 	free(port);
-	/* The reader wants each line at once. */
+	/* So that the reader of a pipe gets each line at once. */
 	fflush(stdout);
 	if (monitor->left && !--monitor->left)
 		monitor->ended = true;
@@ -247,7 +247,7 @@ static int watch_all(struct monitor *monitor)
 	int ret, status = STATUS_OK;
 	size_t i;
 
-	/* Before the directory is read, so that no device is missed in between. */
+	/* Starts before the directory is read, so that no device is missed in between. */
 	monitor->dir = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (monitor->dir >= 0)
 		inotify_add_watch(monitor->dir, CA_DIR,
@@ -263,7 +263,7 @@ static int watch_all(struct monitor *monitor)
 	return status;
 }
 
-/* A renamed device has a new file with its old number. */
+/* Tells whether a device is watched already: a renamed one has a new file with the old number. */
 static bool is_watched(struct monitor *monitor, const char *name, int fd)
 {
 	struct stat st = {};
@@ -292,7 +292,7 @@ static void show_new(struct monitor *monitor, const struct watch *watch)
 	show_event(monitor, watch, &event);
 }
 
-/* The device may have gone again, or not be meant for us. */
+/* Watches a new device, unless it has gone again, or we may not open it. */
 static void watch_new(struct monitor *monitor, const char *name)
 {
 	struct ca ca;
@@ -362,7 +362,7 @@ static int wait_for_any(struct monitor *monitor, struct pollfd *fds)
 	return poll(fds, monitor->count + 2, -1);
 }
 
-/* Starts with the last one: removals then do not move the others. */
+/* Starts with the last device, so that removals do not move those that are yet to be read. */
 static void read_all(struct monitor *monitor, const struct pollfd *fds,
 		     int *status)
 {
@@ -401,7 +401,7 @@ static int watch_until_end(struct monitor *monitor)
 	return status;
 }
 
-/* The signals end the command while it waits, after it has written what was seen. */
+/* Makes the signals end the command only while it waits, when all events have been written. */
 static int catch_signals(void)
 {
 	sigset_t signals;

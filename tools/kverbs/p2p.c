@@ -24,7 +24,7 @@ struct p2p {
 
 /* --- which clients ----------------------------------------------------------------- */
 
-/* 3b:00.0 is 0000:3b:00.0, as for lspci. */
+/* Tells whether text names a function: as for lspci, 3b:00.0 stands for 0000:3b:00.0. */
 static bool is_name(const char *text, const char *name)
 {
 	return !strcmp(text, name) ||
@@ -72,7 +72,7 @@ static int say_no_provider(void)
 			 "  function to it: see Documentation/p2pdma.rst");
 }
 
-/* With only one domain, its number is left out. */
+/* Returns the characters to leave out of names: with only one domain, its number. */
 static size_t domain_to_skip(const struct p2p_matrix *matrix)
 {
 	size_t i;
@@ -111,7 +111,7 @@ static const char *cell(const struct p2p_route *route, char buf[TEXT_MAX])
 	return buf;
 }
 
-/* Number of columns of the terminal; a file has no limit. */
+/* Returns the number of columns of the terminal; there is no limit for a file. */
 static size_t width(void)
 {
 	struct winsize size;

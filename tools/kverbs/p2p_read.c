@@ -38,7 +38,7 @@ static void split(char *line, struct pairs *pairs)
 	}
 }
 
-/* "" if the line has no such key. */
+/* Returns the value of a key, or "" if the line has no such key. */
 static const char *value_of(const struct pairs *pairs, const char *key)
 {
 	size_t i;

@@ -97,8 +97,8 @@ void pcapng_start(FILE *out, const char *device)
 }
 
 /*
- * Of a frame that is said to be cut off, tshark decodes nothing. So it is as long as it is, and
- * what it was on the wire is what its headers say.
+ * Writes a frame. Where only a part of the data was recorded, the frame is not marked as cut off,
+ * because tshark would not decode it then; its length on the wire is in its headers.
  */
 void pcapng_frame(FILE *out, const struct frame *frame)
 {

@@ -109,7 +109,7 @@ static int say_no_memory(const struct reg *reg)
 			 "  /sys/kernel/debug/kverbs/%s/mr", size, reg->device);
 }
 
-/* The kernel reports only that something is invalid. */
+/* Says what may be invalid, because the kernel reports only that something is. */
 static int say_invalid(const struct reg *reg)
 {
 	struct kverbs_ca_attr attr;
@@ -325,7 +325,7 @@ static const char *stay_explained(const struct kverbs_ca_mr_attr *attr)
 						     "may be revoked";
 }
 
-/* For the paths that were tried before the final one. */
+/* Prints why a path failed that was tried before the final one. */
 static void print_reason(uint32_t path, int error)
 {
 	char buf[TEXT_MAX], what[TEXT_MAX + 4];
@@ -379,7 +379,7 @@ static void json_times(struct json *json, const char *key,
 	json_end(json);
 }
 
-/* The errno's name. */
+/* Writes the name of an errno. */
 static void json_error(struct json *json, const char *key, int error)
 {
 	const char *name = error ? strerrorname_np(-error) : NULL;
@@ -448,7 +448,7 @@ static int reg_run(struct reg *reg)
 
 /* --- arguments ------------------------------------------------------------- */
 
-/* 4096, 64K, 2M, 1G, 1T; iB or B may follow the letter. */
+/* Parses a size such as 4096, 64K, 2M, 1G or 1T; iB or B may follow the letter. */
 static bool parse_size(const char *text, uint64_t *size)
 {
 	static const char letters[] = "KMGT";
@@ -474,7 +474,7 @@ static bool parse_size(const char *text, uint64_t *size)
 	return true;
 }
 
-/* lw,rr,rw: any of access_names; lr is always allowed. */
+/* Parses a list such as lw,rr,rw, of names in access_names; lr is always allowed. */
 static bool parse_access(const char *text, uint64_t *access)
 {
 	uint64_t flag;

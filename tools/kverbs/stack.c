@@ -168,7 +168,7 @@ static void __printf(2, 3) found(struct search *search, const char *format, ...)
 	search->tell(search->arg, line);
 }
 
-/* The first file of RDMA that the process has open. */
+/* Finds the first file of RDMA that a process has open. */
 static bool has_open(const char *pid, char file[PATH_MAX])
 {
 	DIR *dir = open_dir("/proc/%s/fd", pid);
@@ -254,7 +254,7 @@ static void find_mounts(struct search *search)
 		fclose(file);
 }
 
-/* References of other modules are in the order, too. */
+/* Finds modules in use, but not those that only other modules use: these are in the order, too. */
 static void find_references(struct search *search, const struct loaded_list *list,
 			    const struct name_list *order)
 {

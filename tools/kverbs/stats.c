@@ -19,7 +19,7 @@
 #define PEERS		"/sys/kernel/mm/memory_peers"
 #define DEBUGFS		STATS_DEBUGFS
 
-/* Adds one with labels, pairs of a name and a value that end with NULL. */
+/* Adds a sample with labels, which are pairs of a name and a value, and end with NULL. */
 static void add(struct samples *samples, bool counts, uint64_t value, const char *name, ...)
 {
 	struct sample *more, *sample;
@@ -77,7 +77,7 @@ static bool read_value(const char *dir, const char *name, uint64_t *value)
 
 /* --- devices and ports ---------------------------------------------------------- */
 
-/* Both directories have some of them, with the same value. */
+/* Adds the counters of both directories; those that are in both have the same value. */
 static void add_counters(struct samples *samples, const char *device, const char *port,
 			 const char *group)
 {
@@ -89,7 +89,7 @@ static void add_counters(struct samples *samples, const char *device, const char
 	snprintf(dir, sizeof(dir), IB "/%s/ports/%s/%s", device, port, group);
 	files = open_dir("%s", dir);
 	while ((name = next_name(files))) {
-		/* How long values are kept, which is no counter. */
+		/* The time for which values are cached, which is no counter. */
 		if (!strcmp(name, "lifespan") || !read_value(dir, name, &value))
 			continue;
 		snprintf(metric, sizeof(metric), "port_%s",
@@ -114,7 +114,7 @@ static void add_port(struct samples *samples, const char *device, const char *po
 
 /* --- objects -------------------------------------------------------------------- */
 
-/* The value of " key=value" in a line. Return: false if it has none. */
+/* Gets the value of " key=value" in a line. Return: false if it has none. */
 static bool value_of(const char *line, const char *key, char *value, size_t size)
 {
 	size_t len = strlen(key);
@@ -131,7 +131,7 @@ static bool value_of(const char *line, const char *key, char *value, size_t size
 	return false;
 }
 
-/* QPs by state; a state in which none is has no sample. */
+/* Adds the numbers of QPs by state, but for states in which there are none. */
 static void add_qps(struct samples *samples, const char *device)
 {
 	FILE *file = open_to_read(DEBUGFS "/%s/qp", device);
@@ -180,7 +180,7 @@ static void add_objects(struct samples *samples, const char *device)
 		fclose(file);
 }
 
-/* Lines of a CQ begin with its number; what is indented is of the same one. */
+/* Adds what CQs have counted: a line begins with the CQ's number, and indented lines follow. */
 static void add_cqs(struct samples *samples, const char *device)
 {
 	static const char * const counters[] = {
@@ -257,7 +257,7 @@ static void add_peers(struct samples *samples)
 
 /* --- output --------------------------------------------------------------------- */
 
-/* Names together, otherwise as they were found. */
+/* Sorts samples by name; those of the same name stay in the order in which they were found. */
 static int compare_samples(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
@@ -266,7 +266,7 @@ static int compare_samples(const void *a, const void *b)
 	return differs ?: (x->order > y->order) - (x->order < y->order);
 }
 
-/* A value between quotes, as Prometheus has it. */
+/* Prints a value in quotes, with the escapes of Prometheus. */
 static void print_value(const char *value)
 {
 	for (; *value; value++) {

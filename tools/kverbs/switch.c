@@ -2,10 +2,10 @@
 /*
  * kverbs switch: moves a machine from mainline's RDMA stack to kverbs', and back.
  *
- * kverbs is on while SWITCH_FILE is there, a file for modprobe, which is renamed into place
+ * kverbs is on while SWITCH_FILE exists, a file for modprobe, which is renamed into place
  * last, and removed first. While modules are exchanged, a file with the same contents is in
- * /run, and while mainline's are loaded again one that only names them: whoever is
- * interrupted has a machine that comes up with mainline's stack, and can repeat the step.
+ * /run; while mainline's are loaded again, one that only names them. So if the command is
+ * interrupted, the machine boots with mainline's stack, and the command can be repeated.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +25,11 @@
 #define MAINLINE_MARK	"# mainline:"
 
 /*
- * Those that do without its core, and conflict with nothing of mainline's: drivers of GPUs and
- * providers of peer-to-peer memory use them beside either stack.
+ * The modules of kverbs that do not need its core, and do not conflict with mainline's: drivers of
+ * GPUs and providers of peer-to-peer memory use them beside either stack.
  */
 static const char * const own_helpers[] = { "kverbs_peer_mem", "kverbs_p2pdma" };
-/* As "make load" does. */
+/* The modules to load, the same as for "make load". */
 static const char * const own_wanted[] = { "kverbs_ca", "kverbs_emu" };
 
 struct machine {
@@ -42,7 +42,7 @@ struct machine {
 	bool on;
 };
 
-/* What was loaded of mainline's stack when kverbs was switched on. */
+/* Reads which modules of mainline's stack were loaded when kverbs was switched on. */
 static void read_before(struct name_list *names)
 {
 	FILE *file = open_to_read(SWITCH_FILE);
@@ -112,15 +112,15 @@ static int look(struct machine *machine)
 #define HCA		"kverbs_emu"
 #define MODPROBE_OWN	"/sbin/modprobe -d " OWN_MODULES
 /*
- * Where the modules of kverbs are not installed for the kernel that runs, modprobe does
- * what it does without this file. An empty file is what a power failure may leave.
+ * If the modules of kverbs are not installed for the running kernel, modprobe does what it
+ * does without this file. An empty modules.dep may be left by a power failure.
  */
 #define IF_INSTALLED	"if [ -s " OWN_TREE "/$(uname -r)/modules.dep ]; then "
 
 /*
- * There is one for each stack, of the same name. modprobe loads what that of mainline needs
- * before it looks for an install command; so the name is turned into another, and each is
- * found by an alias that it has.
+ * Each stack has such a module, by the same name. Before modprobe looks for an install command,
+ * it loads the dependencies of mainline's module. So the name is made an alias of another name,
+ * and each module is found by an alias of its own.
  */
 static void write_hca_rules(FILE *file)
 {
@@ -181,13 +181,13 @@ static int finish_file(FILE *file, const char *path)
 	return fclose(file) || !ok ? say_file_error("write", path) : STATUS_OK;
 }
 
-/* The file is there with all that it has to say, or not at all. */
+/* Writes the file such that it exists with all of its contents, or not at all. */
 static int put_file(const struct machine *machine, const char *path, bool rules)
 {
 	char new[PATH_MAX];
 	FILE *file;
 
-	/* modprobe reads what ends with .conf. */
+	/* modprobe only reads files whose name ends with .conf. */
 	snprintf(new, sizeof(new), "%s.new", path);
 	file = fopen(new, "we");
 	if (!file)
@@ -217,10 +217,13 @@ static int drop_file(const char *path)
 
 /* --- modules -------------------------------------------------------------------- */
 
-/* Where modprobe is: find_modprobe(). */
+/* Path of modprobe, set by find_modprobe(). */
 static char modprobe[PATH_MAX];
 
-/* Looked for before anything is removed. After a plain su, root's PATH has no /sbin. */
+/*
+ * Finds modprobe, before anything is removed. Also looks in /sbin, which is not in root's PATH
+ * after a plain su.
+ */
 static int find_modprobe(void)
 {
 	const char *const paths[] = { getenv("PATH") ?: "", "/sbin:/usr/sbin" };
@@ -269,7 +272,7 @@ static int remove_modules(const struct name_list *order)
 	return STATUS_OK;
 }
 
-/* names: as they were loaded */
+/* names: in the order in which they were loaded */
 static int load_mainline(const struct name_list *names)
 {
 	int status = STATUS_OK;
@@ -281,7 +284,7 @@ static int load_mainline(const struct name_list *names)
 	return status;
 }
 
-/* Until all are back, it is known which were there. */
+/* Loads mainline's modules again. The file that names them stays until all are loaded. */
 static int restore_mainline(const struct machine *machine)
 {
 	if (put_file(machine, SWITCH_TRIAL, false) || load_mainline(&machine->before))
@@ -470,7 +473,7 @@ static int turn(const struct command *cmd, const struct machine *machine, bool o
 	if (geteuid())
 		return say_error("only root may load and remove modules\n  Try: sudo kverbs switch %s",
 				 on ? "on" : "off");
-	/* Half of it is of no use to anybody. */
+	/* Blocks all signals, because a machine that is switched halfway is of no use. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
 	if (mkdir("/run/modprobe.d", 0755) && errno != EEXIST)

@@ -15,7 +15,7 @@
 #define INTERVAL_MAX		3600
 #define LIMITS_MAX		64
 
-/* Completions of a device by the time to their handler: how many took less than limit. */
+/* How many completions of a device reached their handler in less than limit. */
 struct latency {
 	char device[96];
 	char limit[16];
@@ -36,7 +36,7 @@ struct view {
 
 /* --- latencies ------------------------------------------------------------------- */
 
-/* ">8s" is what took longer than any limit. */
+/* Returns a limit in ns; ">8s" stands for all longer times. */
 static double limit_ns(const char *limit)
 {
 	static const struct {
@@ -115,7 +115,10 @@ static uint64_t times_before(const struct latencies *before, const char *device,
 	return 0;
 }
 
-/* The limit that a share of the completions since before stayed below; "-" if there were none. */
+/*
+ * Returns the limit below which a share of the completions since the view before stayed; "-" if
+ * there were none.
+ */
 static const char *quantile(const struct view *now, const struct view *before, const char *device,
 			    double share)
 {
@@ -156,7 +159,7 @@ static int look(struct view *view)
 	return samples_get(&view->samples);
 }
 
-/* The sum over all that match; second, a port or a state, may be NULL for any. */
+/* Returns the sum of all samples that match; second, a port or a state, is NULL for any. */
 static uint64_t total(const struct view *view, const char *name, const char *device,
 		      const char *second)
 {
@@ -179,7 +182,7 @@ static double seconds(const struct view *now, const struct view *before)
 	       (now->when.tv_nsec - before->when.tv_nsec) / 1e9;
 }
 
-/* "1.25G", or "-" for what began anew, and for the first view. */
+/* Returns a rate such as "1.25G"; "-" in the first view, and for a counter that was reset. */
 static const char *rate(char buf[16], const struct view *now, const struct view *before,
 			unsigned int unit, const char *name, const char *device, const char *port)
 {
@@ -232,7 +235,7 @@ static void print_view(const struct view *now, const struct view *before)
 	putchar('\n');
 }
 
-/* count: 0 for ever */
+/* count: number of views to show; 0: until interrupted */
 static int watch(uint64_t interval, uint64_t count)
 {
 	static struct view views[2];

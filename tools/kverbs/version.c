@@ -36,7 +36,7 @@ static bool is_module(const char *name)
 	       (!name[strlen(MODULE)] || name[strlen(MODULE)] == '_');
 }
 
-/* Modules without a state are built in, which these never are, or are about to go. */
+/* Finds loaded modules. One without a state is about to be unloaded: none of kverbs is built in. */
 static void find_modules(struct modules *modules)
 {
 	DIR *dir = open_dir("/sys/module");
@@ -59,7 +59,7 @@ static void find_modules(struct modules *modules)
 	      compare_modules);
 }
 
-/* Suites of KUnit have no version: they are of the tree that they are built in. */
+/* KUnit suites have no version, because they are only built together with the rest. */
 static bool differs(const struct module *module)
 {
 	return *module->version && strcmp(module->version, KVERBS_VERSION);
