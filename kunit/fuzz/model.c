@@ -332,8 +332,8 @@ static bool fail_receive(struct x_world *w, struct x_qp *qp, struct x_qp *peer)
 }
 
 /*
- * The responder cannot invalidate the key. If that names nothing in its PD, both ends fail as by
- * an access. Else its receive fails, and it does not answer any more; if it is the requester,
+ * The responder cannot invalidate the key. If that names nothing in its PD, its receive says so,
+ * as does the request. Else its receive fails, and it does not answer any more; if it is the requester,
  * too, its own error flushes the request.
  */
 static bool fail_invalidation(struct x_world *w, struct x_qp *qp, struct x_qp *peer,
@@ -343,7 +343,9 @@ static bool fail_invalidation(struct x_world *w, struct x_qp *qp, struct x_qp *p
 
 	if (!xm_there(w, X_MR, wr->inv) || mr->pd != peer->pd || (mr->key ^ wr->inv_key) >> 8) {
 		end_wr(peer, xm_receives(w, peer), IB_WC_REM_ACCESS_ERR);
-		return fail_both(w, qp, peer, IB_WC_REM_ACCESS_ERR);
+		fail_sends(w, qp, IB_WC_REM_ACCESS_ERR);
+		peer->state = IB_QPS_ERR;
+		return true;
 	}
 	end_wr(peer, xm_receives(w, peer), IB_WC_MW_BIND_ERR);
 	peer->state = IB_QPS_ERR;
