@@ -64,7 +64,7 @@ devices_are_listed() {
 		grep -q 'transport:.*InfiniBand' /tmp/devinfo &&
 		grep -q 'state:.*PORT_ACTIVE' /tmp/devinfo &&
 		grep -q 'link_layer:.*InfiniBand' /tmp/devinfo &&
-		grep -q 'max_cqe:.*262143' /tmp/devinfo && grep -q 'MEM_WINDOW' /tmp/devinfo
+		grep -q 'max_cqe:.*1048575' /tmp/devinfo && grep -q 'MEM_WINDOW' /tmp/devinfo
 }
 
 verbs_are_right() {

@@ -53,7 +53,8 @@ struct net_device;
  */
 #define EMU_MAX_QP_WR		((1 << 14) - 1)
 #define EMU_MAX_SRQ_WR		((1 << 15) - 1)
-#define EMU_MAX_CQE		((1 << 18) - 1)
+/* libfabric's rdm endpoints ask for 2^18, and for more if told of more peers. */
+#define EMU_MAX_CQE		((1 << 20) - 1)
 /* Limits of CQ moderation: completions, and microseconds. */
 #define EMU_MAX_MOD_COUNT	EMU_MAX_QP_WR
 #define EMU_MAX_MOD_PERIOD	32767
