@@ -425,9 +425,9 @@ static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 }
 
 /*
- * Called with both sides opened. The receive for immediate data is taken last, when the data is
- * in place and nothing can be refused any more. If an SRQ has run out of receives by then, the
- * entry is tried again, and writes the data once more.
+ * Called with both sides opened; ends both cursors. The receive for immediate data is taken last,
+ * when the data is in place and nothing can be refused any more. If an SRQ has run out of receives
+ * by then, the entry is tried again, and writes the data once more.
  */
 static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       struct emu_cursor *local, struct emu_cursor *remote)
@@ -494,15 +494,14 @@ enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	if (likely(outcome == EMU_DONE)) {
 		there = emu_remote_sge(wqe);
 		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &remote);
-		if (likely(outcome == EMU_DONE)) {
+		if (likely(outcome == EMU_DONE))
 			outcome = emu_write_data(ex, wqe, pos, &local, &remote);
-			emu_cursor_end(&remote);
-		}
+		else
+			emu_cursor_end(&local);
 	} else {
 		emu_cursor_end(&local);
 		outcome = emu_retry_or_drop(ex, wqe, pos, outcome);
 	}
-	emu_cursor_end(&local);
 	return outcome == EMU_DROPPED ? EMU_DONE : outcome;
 }
 

@@ -20,7 +20,8 @@ struct ib_fmr *emu_alloc_fmr(struct ib_pd *pd, int access, struct ib_fmr_attr *a
 
 	if (attr->max_pages < 1 || attr->max_pages > EMU_MAX_PAGE_LIST ||
 	    attr->max_maps < 1 || attr->max_maps > EMU_MAX_FMR_MAPS ||
-	    access & IB_ZERO_BASED || attr->page_shift > 63 || !(BIT_ULL(attr->page_shift) & EMU_PAGE_SIZES))
+	    attr->page_shift > 63 || !(BIT_ULL(attr->page_shift) & EMU_PAGE_SIZES) ||
+	    (access & IB_ZERO_BASED))
 		return ERR_PTR(-EINVAL);
 
 	fmr = kzalloc(sizeof(*fmr), GFP_KERNEL);
