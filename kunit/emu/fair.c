@@ -240,6 +240,54 @@ static void long_message_survives_any_number_of_changes(struct kunit *test)
 	ib_dma_unmap_single(r->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
+/* An owner that is about to take its timer back, as the queue pair is being changed. */
+struct late_owner {
+	bool entered;
+	bool leave;
+	bool timed_out;
+};
+
+static void late_owner_stands_still(void *arg)
+{
+	struct late_owner *late = arg;
+	u64 end = ktime_get_ns() + 5 * NSEC_PER_SEC;
+
+	WRITE_ONCE(late->entered, true);
+	while (!smp_load_acquire(&late->leave) && !late->timed_out) {
+		late->timed_out = ktime_get_ns() > end;
+		cpu_relax();
+	}
+}
+
+/*
+ * Meanwhile the change ends, and the queue pair waits anew, for long: that is the wait that is
+ * taken back, by an owner who knows nothing of it.
+ */
+static void owner_that_ends_a_later_wait_looks_again(struct kunit *test)
+{
+	struct ib_qp_attr longest = { .min_rnr_timer = 0 };
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct late_owner *late = kvt_zalloc(test, sizeof(*late));
+	struct ib_wc wc;
+
+	kvt_need_two_cpus(test);
+	r->rnr_retry = 7;
+	r->rnr_timer = 1;
+	rig_start(test, r);
+	kverbs_delay_set_any("emu_qp_park", late_owner_stands_still, late);
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
+	KUNIT_EXPECT_TRUE(test, kvt_until(rig_to(r->a.qp, IB_QPS_RTS) ||
+					  READ_ONCE(late->entered)));
+	KUNIT_EXPECT_TRUE(test, late->entered);
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
+	smp_store_release(&late->leave, true);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+	KUNIT_EXPECT_FALSE(test, late->timed_out);
+}
+
 /* Each asks as often as it can, and for ever. */
 static void retries_of_many_take_a_small_part_of_the_cpu(struct kunit *test)
 {
@@ -268,6 +316,7 @@ static struct kunit_case emu_fair_cases[] = {
 	KUNIT_CASE(queue_pair_on_a_list_can_be_changed_and_destroyed),
 	KUNIT_CASE(processes_hold_up_no_message_of_the_kernel),
 	KUNIT_CASE(long_message_survives_any_number_of_changes),
+	KUNIT_CASE(owner_that_ends_a_later_wait_looks_again),
 	KUNIT_CASE(retries_of_many_take_a_small_part_of_the_cpu),
 	{}
 };

@@ -246,6 +246,7 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 	 */
 	smp_mb();
 	if (READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) {
+		kverbs_delay("emu_qp_park");
 		/*
 		 * By now others may have been the owner, found the same to wait for, and parked:
 		 * so this may be their wait, with nothing else that goes on with it.
