@@ -24,7 +24,7 @@
 #define INVALID_BURST		10
 
 /* Longer texts are cut. */
-#define INVALID_TEXT		96
+#define INVALID_TEXT		192
 
 static DEFINE_RATELIMIT_STATE(no_device_limit, INVALID_INTERVAL, INVALID_BURST);
 

@@ -59,7 +59,7 @@ int umem_check_range(const struct ib_verb_call *call, const char *name, u64 star
 	u64 end;
 
 	if (!length)
-		return ib_invalid(call, "length 0 < 1");
+		return ib_invalid(call, "length 0: must be 1 at least");
 	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end)
 		return ib_invalid(call, "%s %#llx + length %llu overflows", name, start, length);
 	/* A scatter list counts its entries in an unsigned int. */
@@ -453,7 +453,7 @@ int ib_umem_copy_from(void *dst, struct ib_umem *umem, size_t offset,
 	size_t copied;
 
 	if (umem->is_peer || umem->is_dmabuf || umem->is_p2p)
-		return ib_invalid(&call, "not memory of the system");
+		return ib_invalid(&call, "not system memory, so it cannot be copied from");
 	if (offset > umem->length || length > umem->length - offset)
 		return ib_invalid(&call, "offset %zu + length %zu > %zu, the memory's length",
 				  offset, length, umem->length);

@@ -367,8 +367,8 @@ static struct ib_ah *ah_create(struct ib_pd *pd, struct rdma_ah_attr *ah_attr,
 static int ah_refused(const struct ib_verb_call *call, int err,
 		      const struct rdma_ah_attr *ah_attr)
 {
-	return ib_refused(call, err, "sl %u, flow_label %#x", rdma_ah_get_sl(ah_attr),
-			  ah_attr->grh.flow_label);
+	return ib_refused(call, err, "dlid %u, sl %u, flow_label %#x", rdma_ah_get_dlid(ah_attr),
+			  rdma_ah_get_sl(ah_attr), ah_attr->grh.flow_label);
 }
 
 /* @resolve: look up the Ethernet address of a RoCE destination. */

@@ -74,7 +74,7 @@ int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 			qp->device->ops.attach_mcast(qp, gid, lid));
 	if (ret)
 		atomic_dec(&qp->usecnt);
-	return ib_refused(&call, ret, "attached already? %pI6", gid->raw);
+	return ib_refused(&call, ret, "gid %pI6: is it attached already?", gid->raw);
 }
 EXPORT_SYMBOL(ib_attach_mcast);
 
@@ -102,6 +102,6 @@ int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 			qp->device->ops.detach_mcast(qp, gid, lid));
 	if (!ret)
 		atomic_dec(&qp->usecnt);
-	return ib_refused(&call, ret, "not attached? %pI6", gid->raw);
+	return ib_refused(&call, ret, "gid %pI6: is it attached?", gid->raw);
 }
 EXPORT_SYMBOL(ib_detach_mcast);

@@ -10,6 +10,7 @@
 #include <linux/log2.h>
 #include <rdma/ib_verbs.h>
 
+#include "../contract/device_priv.h"
 #include "../contract/invalid.h"
 #include "verbs.h"
 
@@ -192,6 +193,31 @@ bool ib_modify_qp_is_ok(enum ib_qp_state cur_state, enum ib_qp_state next_state,
 }
 EXPORT_SYMBOL(ib_modify_qp_is_ok);
 
+/* Logs what the core does not check, and the driver does. */
+static void log_refused_attr(const struct ib_verb_call *call, const struct ib_qp_attr *attr,
+			     u32 mask)
+{
+	const struct rdma_ah_attr *path = &attr->ah_attr;
+	char text[128] = "";
+	int len = 0;
+
+	if (mask & IB_QP_CUR_STATE)
+		len += scnprintf(text, sizeof(text), ", cur_qp_state %s",
+				 ib_qp_state_name(attr->cur_qp_state));
+	if (mask & IB_QP_ACCESS_FLAGS)
+		len += scnprintf(text + len, sizeof(text) - len, ", qp_access_flags %#x",
+				 attr->qp_access_flags);
+	if (mask & IB_QP_AV)
+		len += scnprintf(text + len, sizeof(text) - len,
+				 ", path by port %u: dlid %u, sl %u", rdma_ah_get_port_num(path),
+				 rdma_ah_get_dlid(path), rdma_ah_get_sl(path));
+	if ((mask & IB_QP_AV) && (rdma_ah_get_ah_flags(path) & IB_AH_GRH))
+		scnprintf(text + len, sizeof(text) - len, ", dgid %pI6",
+			  rdma_ah_read_grh(path)->dgid.raw);
+	ib_invalid(call, "refused by the driver (attr_mask %#x%s); query the QP's state", mask,
+		   text);
+}
+
 /*
  * Logs why the driver has refused to change the state of @qp. @from is the state that the consumer
  * has set last; after an error, the device may be in another one.
@@ -206,6 +232,5 @@ void ib_modify_qp_refused(const struct ib_verb_call *call, const struct ib_qp *q
 	if (fault)
 		ib_invalid(call, "%s%s", fault, name);
 	else
-		ib_invalid(call, "refused by the driver (attr_mask %#x); query the QP's state",
-			   mask);
+		log_refused_attr(call, attr, mask);
 }

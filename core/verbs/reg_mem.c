@@ -276,7 +276,7 @@ static int mem_check(const struct ib_verb_call *call, struct ib_device *device,
 	if (mem->path >= IB_MEM_PATHS)
 		return ib_invalid(call, "path %d: no such path", mem->path);
 	if (!mem->length)
-		return ib_invalid(call, "length 0 < 1");
+		return ib_invalid(call, "length 0: must be 1 at least");
 	if (check_add_overflow(virt_addr, mem->length - 1, &last))
 		return ib_invalid(call, "virt_addr %#llx + length %llu overflows", virt_addr,
 				  mem->length);
@@ -301,7 +301,7 @@ static void reg_mr_log_einval(const struct ib_verb_call *call, const struct ib_m
 	if (error != -EINVAL || mem->error[IB_MEM_DMABUF] == -EINVAL)
 		return;
 	if (mem->error[IB_MEM_P2P])
-		ib_invalid(call, "start %#llx + length %llu: not all of one peer-to-peer provider, or refused by its driver",
+		ib_invalid(call, "start %#llx + length %llu: refused by the driver, or memory of more than one peer-to-peer provider",
 			   mem->start, mem->length);
 	else
 		ib_invalid(call, "refused by a driver (start %#llx, length %llu, virt_addr %#llx)",
