@@ -399,7 +399,7 @@ static bool ib_cq_lane_cleanup(struct ib_cq_vectors *vectors, unsigned int vecto
 	if (!lane)
 		return true;
 	if (atomic_read(&lane->users)) {
-		ibdev_warn(vectors->device, "%d CQs of vector %u (%s) were not freed, keeping the module loaded\n",
+		ibdev_warn(vectors->device, "%d CQs of vector %u (%s) were not freed: kverbs cannot be unloaded any more\n",
 			   atomic_read(&lane->users), vector, lane->ctx->name);
 		/* The context that runs the lane still needs this module's code. */
 		__module_get(THIS_MODULE);

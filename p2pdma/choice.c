@@ -28,11 +28,11 @@ static int choice_parse(const char *page, struct pci_dev **p2p_dev, bool *use_p2
 	if (!dev) {
 		if (choice_is_flag(page) && !kstrtobool(page, use_p2pdma))
 			return 0;
-		pr_err("no such PCI device: %.*s\n", (int)strcspn(page, "\n"), page);
+		pr_err("not a PCI device: %.*s\n", (int)strcspn(page, "\n"), page);
 		return -ENODEV;
 	}
 	if (!kverbs_has_p2pmem(to_pci_dev(dev))) {
-		dev_err(dev, "has not published any peer-to-peer memory\n");
+		dev_err(dev, "has published no peer-to-peer memory\n");
 		put_device(dev);
 		return -ENODEV;
 	}

@@ -123,7 +123,7 @@ static void ca_sync_nodes(void)
 		/* -EEXIST: a name has just changed again, so ca_nodes_renamed() will be called. */
 		ca->node_due = ret == -EEXIST;
 		if (ret && ret != -EEXIST)
-			ibdev_warn(ca->device, "cannot create its device node in /dev/infiniband/ca (%d)\n",
+			ibdev_warn(ca->device, "cannot create its node in /dev/infiniband/ca (%d)\n",
 				   ret);
 	}
 }

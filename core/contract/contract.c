@@ -340,7 +340,7 @@ bool ib_called_atomic(const struct ib_device *dev, const char *what, const void 
 			return false;
 		where = "in an event handler";
 	}
-	pr_warn_ratelimited("%pS %s %s, where that must not be done: leave it to a work item\n",
+	pr_warn_ratelimited("%pS %s %s, which is not allowed: use a work item\n",
 			    caller, what, where);
 	ib_contract_report(IB_RULE_REGISTER, dev, NULL, ib_contract_culprit(site), site, 1,
 			   "%s %s", what, where);

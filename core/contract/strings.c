@@ -240,7 +240,7 @@ void ibdev_printk(const char *level, const struct ib_device *ibdev,
 		dev_printk_emit(level[1] - '0', &ibdev->dev, "%s: %pV",
 				name, &vaf);
 	else
-		pr_warn("(no RDMA device): %pV", &vaf);
+		pr_warn("(NULL ib_device): %pV", &vaf);
 	va_end(args);
 }
 EXPORT_SYMBOL(ibdev_printk);

@@ -281,7 +281,7 @@ void ib_gid_table_release(struct ib_device *dev, u32 port)
 	if (!table)
 		return;
 	if (refcount_read(&table->refs) > 1)
-		pr_err("%s: port %u: device freed while its GIDs are referenced\n",
+		pr_err("%s: port %u: device freed while its GIDs are referenced; the last reference frees its table\n",
 		       dev_name(&dev->dev), port);
 	WRITE_ONCE(ib_port(dev, port)->gids, NULL);
 	put_table(table);

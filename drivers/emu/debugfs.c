@@ -241,7 +241,7 @@ void emu_debugfs_add(struct emu_device *edev)
 	if (IS_ERR(dir)) {
 		if (PTR_ERR(dir) == -EEXIST)
 			ibdev_warn(&edev->ibdev,
-				   "no debugfs directory, for a renamed device has this name: no events, faults or captures\n");
+				   "no debugfs directory, as a renamed device has one of this name: no events, faults or captures\n");
 		return;
 	}
 	edev->debugfs = dir;

@@ -112,7 +112,7 @@ static const char * const inject_names[INJECT_NR_SETTINGS] = {
 
 static char *mode[FAKE_GPU_MAX];
 module_param_array(mode, charp, NULL, 0444);
-MODULE_PARM_DESC(mode, "When memory is invalidated, for each device: unmaps, core or never (default: unmaps)");
+MODULE_PARM_DESC(mode, "Who unmaps invalidated memory, per device: unmaps (the driver), core, or never (default: unmaps)");
 
 enum inject_mode { INJECT_UNMAPS, INJECT_CORE, INJECT_NEVER };
 

@@ -64,7 +64,7 @@ static int emu_user_module_event(struct notifier_block *nb, unsigned long state,
 
 	if (state != MODULE_STATE_COMING || strcmp(module->name, EMU_OTHER_DRIVER))
 		return NOTIFY_DONE;
-	pr_err("%s cannot be loaded: it has the same driver number, and would unregister our devices. Unload this module first\n",
+	pr_err("%s cannot be loaded beside this module: both are RDMA_DRIVER_RXE to user space. Unload kverbs_emu first\n",
 	       EMU_OTHER_DRIVER);
 	return notifier_from_errno(-EBUSY);
 }
@@ -89,7 +89,7 @@ int emu_user_init(void)
 	if (err)
 		return err;
 	if (kern_path("/sys/module", 0, &path)) {
-		pr_warn("cannot tell whether %s is loaded, for the process that loads this has no /sys/module; make sure that it is not\n",
+		pr_warn("no /sys/module to see whether %s is loaded: make sure that it is not\n",
 			EMU_OTHER_DRIVER);
 		return 0;
 	}
@@ -97,7 +97,7 @@ int emu_user_init(void)
 	if (kern_path("/sys/module/" EMU_OTHER_DRIVER, 0, &path))
 		return 0;
 	path_put(&path);
-	pr_err("%s is loaded, which has the same driver number. Unload it first\n",
+	pr_err("cannot be loaded beside %s: both are RDMA_DRIVER_RXE to user space. Unload that first\n",
 	       EMU_OTHER_DRIVER);
 	unregister_module_notifier(&emu_user_module_nb);
 	return -EBUSY;
