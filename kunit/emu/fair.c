@@ -253,7 +253,7 @@ static void late_owner_stands_still(void *arg)
 	u64 end = ktime_get_ns() + 5 * NSEC_PER_SEC;
 
 	WRITE_ONCE(late->entered, true);
-	while (!smp_load_acquire(&late->leave) && !late->timed_out) {
+	while (!READ_ONCE(late->leave) && !late->timed_out) {
 		late->timed_out = ktime_get_ns() > end;
 		cpu_relax();
 	}
@@ -281,7 +281,7 @@ static void owner_that_ends_a_later_wait_looks_again(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, late->entered);
 	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER));
 	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	smp_store_release(&late->leave, true);
+	WRITE_ONCE(late->leave, true);
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
