@@ -12,7 +12,7 @@ import os
 import sys
 import unittest
 
-OTHERS = ("test_mlx5", "test_efa", "test_cuda")
+OTHERS = ("test_mlx5", "test_efa")
 
 
 class Lines(unittest.TextTestResult):
