@@ -104,7 +104,43 @@ only_one_captures() {
 	return $refused
 }
 
+# By a rule of a process: the third SEND of either end fails, what it says is what the program says,
+# and the rule has hit once.
+fault_hits() {
+	kverbs fault add emu0 op=send nth=3 status=rem_op_err || return
+	if both_ends ibv_rc_pingpong -n 20 >/tmp/ended; then
+		echo "no end has failed"
+		return 1
+	fi
+	kverbs fault --json >/tmp/rules && kverbs fault del emu0 all &&
+		grep -q "Failed status remote operation error" /tmp/ended &&
+		grep -q '"hits": *1\b' /tmp/rules && both_ends ibv_rc_pingpong -n 20 && return
+	cat /tmp/ended /tmp/rules
+	return 1
+}
+
+# The other commands that the kernel's own core is no hindrance to.
+is_seen() {
+	kverbs stats >/tmp/stats && kverbs stats --prometheus >/tmp/prometheus &&
+		kverbs top --count 2 --interval 1 >/tmp/top &&
+		grep -q '^kverbs_port_active{device="emu0",port="1"} 1$' /tmp/stats &&
+		grep -q '^kverbs_port_xmit_packets_total{device="emu0",port="1"} 4[0-9]$' /tmp/prometheus &&
+		grep -q 'emu0' /tmp/top || {
+		cat /tmp/stats /tmp/prometheus /tmp/top
+		return 1
+	}
+	kverbs doctor >/tmp/doctor
+	grep -q '^ok  *devices  *emu0: port 1 is active$' /tmp/doctor &&
+		grep -q '^ok  *permissions .*/uverbs0$' /tmp/doctor &&
+		grep -q '^warn  *modules  *none are installed' /tmp/doctor &&
+		! grep '^fail' /tmp/doctor && return
+	cat /tmp/doctor
+	return 1
+}
+
 load kverbs_emu devices=1 || exit 1
+check "a rule of a process makes a request fail" fault_hits
+check "counters, rates and what the doctor says" is_seen
 check "RC is captured" captured rc "200 messages, 1000 frames, 0 messages lost" \
 	both_ends ibv_rc_pingpong -n 100
 check "UC is captured" captured uc "200 messages, 800 frames, 0 messages lost" \

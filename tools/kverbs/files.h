@@ -14,9 +14,9 @@
 
 #include "kverbs.h"
 
-/* The option of commands that can look at another root. */
-#define ROOT_HELP							\
-	"  -r, --root DIR   look at the machine whose / is at DIR: a tree that is mounted there\n"
+/* The option of commands that can look at another root. @gap leads to the others' descriptions. */
+#define ROOT_HELP(gap)							\
+	"  -r, --root DIR" gap "look at the machine whose / is at DIR: a tree that is mounted there\n"
 
 #define STATUS_NONE	(-1)
 

@@ -401,7 +401,7 @@ const struct command stats_command = {
 	"\n"
 	"  -p, --prometheus   print the text format of Prometheus\n"
 	"  -j, --json         print JSON\n"
-	ROOT_HELP
+	ROOT_HELP("     ")
 	"  -h, --help         print this help\n",
 	.run		= stats_run,
 };

@@ -543,7 +543,7 @@ const struct command switch_command = {
 	"\n"
 	"  -n, --dry-run    only check whether it is possible, and print what would be done\n"
 	"  -j, --json       print the status as JSON\n"
-	ROOT_HELP
+	ROOT_HELP("   ")
 	"  -h, --help       print this help\n",
 	.run		= switch_run,
 };

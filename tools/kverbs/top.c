@@ -312,7 +312,7 @@ const struct command top_command = {
 	"\n"
 	"  -i, --interval S   seconds between updates (default: 2)\n"
 	"  -c, --count N      stop after N updates\n"
-	ROOT_HELP
+	ROOT_HELP("     ")
 	"  -h, --help         print this help\n",
 	.run		= top_run,
 };

@@ -158,7 +158,7 @@ const struct command version_command = {
 	"the command's.\n"
 	"\n"
 	"  -j, --json       print JSON\n"
-	ROOT_HELP
+	ROOT_HELP("   ")
 	"  -h, --help       print this help\n",
 	.run		= version_run,
 };
