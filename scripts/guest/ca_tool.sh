@@ -90,11 +90,11 @@ says_what_is_no_fault() {
 
 helps() {
 	gives 0 kverbs --version && out '^kverbs [0-9]' && gives 0 kverbs --help || return 1
-	for cmd in list show monitor reg p2p fault; do
+	for cmd in list show monitor reg p2p fault capture version switch doctor stats top; do
 		out "^  $cmd " || return 1
 	done
-	for cmd in list show monitor reg p2p fault; do
-		gives 0 kverbs $cmd --help && out "^Usage: kverbs $cmd" '--json' || return 1
+	for cmd in list show monitor reg p2p fault capture version switch doctor stats top; do
+		gives 0 kverbs $cmd --help && out "^Usage: kverbs $cmd" || return 1
 		gives 0 kverbs --help
 	done
 }
@@ -110,6 +110,23 @@ usage() {
 		# shellcheck disable=SC2086
 		gives 2 kverbs $args && err "^kverbs" || return 1
 	done
+}
+
+counts() {
+	gives 0 kverbs stats && out '^kverbs_port_active{device="emu0",port="2"} 1$' \
+		'^kverbs_objects{device="emu1",kind="qp"} [0-9]' &&
+		gives 0 kverbs stats --prometheus && out '^# TYPE kverbs_port_active gauge$' \
+			'^kverbs_port_active{device="emu1",port="1"} 1$' &&
+		gives 0 kverbs stats --json && json && has /tmp/line '"device": *"emu1"' &&
+		gives 0 kverbs top --count 1 && out '^DEVICE ' '^emu0 *1 active ' '^emu1 *1 active '
+}
+
+# It has no complaint but that what insmod has loaded is not installed, nor are headers.
+is_examined() {
+	gives 0 kverbs doctor && out '^ok  *stack  *kverbs is off; loaded: kverbs$' \
+		'^ok  *devices  *emu0: ' '^warn  *modules  *none are installed' &&
+		gives 0 kverbs doctor --json && json && has /tmp/line '"ok": *true' &&
+		gives 0 kverbs version && out '^module  *kverbs_emu [0-9]'
 }
 
 # --- list, show --------------------------------------------------------------------
@@ -474,6 +491,8 @@ load kverbs_emu devices=2 ports=2 netdev=,dummy0 || exit 1
 check "list has a line for each device" lists
 check "list --json has what list has" lists_json
 check "show has what the device and its ports are" shows
+check "stats and top have each device" counts
+check "doctor and version look at what is loaded" is_examined
 mkdir $RAIL
 echo 1 >$RAIL/enable
 check "show shows what has changed" shows_changes
