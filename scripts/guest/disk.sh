@@ -56,6 +56,23 @@ disk_holds() {
 	disk_reads_back "$1" && cmp /tmp/pattern /tmp/disk
 }
 
+# fio_runs <options>: random writes of a file of 8 MiB in /tmp/files, or what verifies them.
+fio_runs() {
+	fio --name=file --directory=/tmp/files --ioengine=psync --thread --direct=1 --bs=16k --size=8m \
+		--rw=randwrite --verify=crc32c --verify_fatal=1 "$@" >/tmp/fio 2>&1 &&
+		grep -q 'err= 0' /tmp/fio && return
+	cat /tmp/fio
+	return 1
+}
+
+# disk_has_files <disk>: a file system on it, in which fio verifies what it has written, after it was
+# mounted again.
+disk_has_files() {
+	mkdir -p /tmp/files && mkfs.ext4 -q "$1" && mount -t ext4 "$1" /tmp/files &&
+		fio_runs --do_verify=0 && umount /tmp/files && mount -t ext4 "$1" /tmp/files &&
+		fio_runs --verify_only && umount /tmp/files
+}
+
 # read_disk <disk> <HCA> [<file>]: $reader copies the disk there, and the HCA sends for it by now.
 read_disk() {
 	before=$(packets "$2")

@@ -1,18 +1,16 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# In the guest: the kernel's own block devices over RDMA, on kverbs' core or on its own: SRP from one network
-# namespace to another; RNBD and NVMe, which know one namespace, from one end of a link to the
-# other.
+# In the guest: the kernel's own block devices over RDMA, on kverbs' core or on its own: SRP from one
+# network namespace to another; RNBD and NVMe, which know one namespace, from one end of a link to the
+# other. With FILES, each has a file system for a while.
 
 # shellcheck source=disk.sh
 . /bin/disk.sh
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
-
-SRP_PORT=5555
-# What the target takes for the initiator's name is its own address.
-SRP_NAME=10.0.0.1
+# shellcheck source=srp.sh
+. /bin/srp.sh
 
 insert() {
 	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0 &&
@@ -21,40 +19,18 @@ insert() {
 
 # --- SRP --------------------------------------------------------------------------------
 
-srp_target_up() {
-	load_ulp ib_srpt && backstore_up && mkdir $TARGET/srpt || return 1
-	tpg=$TARGET/srpt/$(guid emu0)/$(guid emu0)
-	mkdir -p "$tpg/lun/lun_0" && ln -s $TARGET/core/fileio_0/disk "$tpg/lun/lun_0/disk" &&
-		mkdir "$tpg/acls/$SRP_NAME" && mkdir "$tpg/acls/$SRP_NAME/lun_0" &&
-		ln -s "$tpg/lun/lun_0" "$tpg/acls/$SRP_NAME/lun_0/disk" && echo 1 >"$tpg/enable" &&
-		echo $SRP_PORT >$TARGET/srpt/discovery_auth/rdma_cm_port
-}
-
-srp_target_down() {
-	echo 0 >$TARGET/srpt/discovery_auth/rdma_cm_port && echo 0 >"$tpg/enable" &&
-		rm "$tpg/acls/$SRP_NAME/lun_0/disk" "$tpg/lun/lun_0/disk" &&
-		rmdir "$tpg/acls/$SRP_NAME/lun_0" "$tpg/acls/$SRP_NAME" "$tpg/lun/lun_0" "$tpg" \
-			"${tpg%/*}" $TARGET/srpt $TARGET/core/fileio_0/disk && unload ib_srpt
-}
-
-# The target goes by the GUID of a device.
-srp_login() {
-	id=$(sed 's/^0x//' /sys/module/ib_srpt/parameters/srpt_service_guid)
-	there sh -c "echo id_ext=$id,ioc_guid=$id,dest=10.0.0.1:$SRP_PORT >/sys/class/infiniband_srp/srp-emu1-1/add_target"
-}
-
 srp_connects() {
-	load_ulp ib_srp && srp_login && retry 200 [ -b /dev/sda ]
+	load_ulp ib_srp && srp_login there && retry 200 [ -b /dev/sda ]
 }
 
 srp_device_goes() {
 	disk_goes /dev/sda emu1 && there sh -c "echo 1 >$CONFIG/emu1/enable" &&
-		retry 100 [ -e $IB/emu1 ] && srp_login && retry 200 [ -b /dev/sda ] &&
+		retry 100 [ -e $IB/emu1 ] && srp_login there && retry 200 [ -b /dev/sda ] &&
 		disk_holds /dev/sda
 }
 
 srp_ends() {
-	unload ib_srp && retry 200 is_gone /dev/sda && srp_target_down
+	unload ib_srp && retry 200 is_gone /dev/sda && srp_target_down && unload ib_srpt
 }
 
 # --- RNBD -------------------------------------------------------------------------------
@@ -133,11 +109,17 @@ disk_runs() {
 	esac
 }
 
+# Where there are the programs for it.
+files() {
+	[ -z "${FILES:-}" ] || check "a file system on it holds what fio has written" disk_has_files "$1"
+}
+
 insert || exit 1
 ! disk_runs srp || {
 	srp_target_up || fail "no SRP target"
 	check "a disk by SRP" srp_connects
 	check "it holds what was written" disk_holds /dev/sda
+	files /dev/sda
 	check "the initiator's device goes under traffic, and comes back" srp_device_goes
 	check "initiator and target end" srp_ends
 }
@@ -145,12 +127,14 @@ insert || exit 1
 on_mainline || ! disk_runs rnbd || {
 	check "a disk by RNBD" rnbd_connects
 	check "it holds what was written" disk_holds /dev/rnbd0
+	files /dev/rnbd0
 	check "the client's device goes under traffic, and comes back" rnbd_device_goes
 	check "client and server end" rnbd_ends
 }
 ! disk_runs nvme || {
 	check "a disk by NVMe" nvme_connects
 	check "it holds what was written" disk_holds /dev/nvme0n1
+	files /dev/nvme0n1
 	check "the host's device goes under traffic, and comes back" nvme_device_goes
 	check "the target's device goes under traffic" nvme_target_goes
 	check "host and target end" nvme_ends

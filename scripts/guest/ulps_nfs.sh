@@ -6,37 +6,13 @@
 
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
+# shellcheck source=nfs.sh
+. /bin/nfs.sh
 
 FILE_MIB=16
-NFSD=/proc/fs/nfsd
-RPC=/proc/net/rpc
-FOREVER=2147483647
-# Any port of the client, no check of subtrees, a file system that is known by its number.
-EXPORT_FLAGS=$((0x2 | 0x400 | 0x2000))
 
 insert() {
 	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0
-}
-
-# What exportfs and rpc.mountd would tell the kernel: whose address is whose, what they may
-# mount, and where it is.
-export_to_there() {
-	mount -t tmpfs none /tmp/export && mount -t nfsd nfsd $NFSD &&
-		echo "nfsd 10.0.0.2 $FOREVER there" >$RPC/auth.unix.ip/channel &&
-		echo "there /tmp/export $FOREVER $EXPORT_FLAGS 65534 65534 0" >$RPC/nfsd.export/channel &&
-		printf 'there 1 %s %s /tmp/export\n' '\x00000000' $FOREVER >$RPC/nfsd.fh/channel
-}
-
-# Without version 3, which wants rpcbind, and without a grace period for clients of an earlier
-# server.
-server_up() {
-	mkdir -p /tmp/export /var/lib/nfs/v4recovery && export_to_there && load_ulp rpcrdma &&
-		echo -3 >$NFSD/versions && echo "rdma 20049" >$NFSD/portlist && echo 4 >$NFSD/threads && echo Y >$NFSD/v4_end_grace
-}
-
-mount_it() {
-	mkdir -p /tmp/there && there mount -i -t nfs4 10.0.0.1:/ /tmp/there \
-		-o vers=4.2,proto=rdma,port=20049,addr=10.0.0.1,clientaddr=10.0.0.2,sec=sys
 }
 
 # write_file <name>: by the client.
@@ -77,19 +53,17 @@ device_goes() {
 	wait $writer && file_is_right late && rm /tmp/there/late
 }
 
-# The server's threads have left their last files to a work item, which may still hold the export.
-nfs_ends() {
-	umount /tmp/there && echo 0 >$NFSD/threads && umount $NFSD &&
-		retry 100 umount /tmp/export 2>/dev/null && unload rpcrdma
+stop() {
+	nfs_ends && unload rpcrdma
 }
 
 insert || exit 1
-check "an NFS server on RDMA" server_up
-check "a mount over RDMA" mount_it
+check "an NFS server on RDMA" nfs_server_up
+check "a mount over RDMA" nfs_mount there
 check "a file holds what was written" file_holds file
 check "the client's device goes under traffic, and comes back" device_goes emu1
 check "the server's device goes under traffic, and comes back" device_goes emu0
-check "client and server end" nfs_ends
+check "client and server end" stop
 check "the devices go" remove_devices
 unload_all
 hosts_end

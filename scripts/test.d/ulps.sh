@@ -99,6 +99,7 @@ ulps_guest() {
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
+		--file "$KV_SCRIPTS/guest/nfs.sh" --file "$KV_SCRIPTS/guest/srp.sh" \
 		--run "$KV_SCRIPTS/guest/$script.sh" "$@"
 }
 
@@ -253,7 +254,7 @@ ulps_uml() {
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules uml cm uverbs nvme smc echo)"
 	build_job "${build_index["build, uml"]}" "build, ULPs, uml" build_uml_ulps "$MODULES_DIR"
 	! quick || mads=10000
-	for name in ends disk hosts "${scripts[@]}"; do
+	for name in ends disk hosts srp "${scripts[@]}"; do
 		files+=(--file "$KV_SCRIPTS/guest/$name.sh")
 	done
 	spawn "$what, uml" check_userspace "$what, uml" ulps-uml --kernel uml --append "$append" \
@@ -294,7 +295,8 @@ ulps_on() {
 	ulps_guest "rdma_rxe" ulps_rxe "nvmet nvme-fabrics crc32_generic"
 	ulps_guest "SMC-R" ulps_smc ""
 	ulps_guest "SRP, RNBD and NVMe" ulps_disks \
-		"loop nvmet nvme-fabrics $scsi scsi_transport_srp"
+		"loop nvmet nvme-fabrics ext4 crc32c_generic $scsi scsi_transport_srp" \
+		--tools fio --env FILES=yes
 	ulps_guest "NFS over RDMA" ulps_nfs "nfsd nfs nfsv4"
 	ulps_guest "iSER" ulps_iser \
 		"libiscsi scsi_transport_iscsi iscsi_target_mod $scsi crc32c_generic" --tools iscsi
@@ -321,7 +323,8 @@ part_ulps() {
 	need_mainline 6.12
 	modules=$MAINLINE_MODULES
 	mainline_ulps_guest ulps_smc smc
-	mainline_ulps_guest ulps_disks "ib_srp ib_srpt nvmet-rdma nvme-rdma $scsi"
+	mainline_ulps_guest ulps_disks \
+		"ib_srp ib_srpt nvmet-rdma nvme-rdma ext4 crc32c_generic $scsi" --tools fio --env "CORE=mainline FILES=yes"
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
 	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
 	mainline_ulps_guest ulps_rds rds_rdma
