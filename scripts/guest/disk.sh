@@ -3,7 +3,7 @@
 #
 # Functions for guests: a disk over RDMA at DISK_HOST, by nvmet-rdma and nvme-rdma, which are
 # loaded. A link-local address goes by one name where it is, DISK_AT, and by another elsewhere.
-# read_disk and disk_goes want hosts.sh, too.
+# What traffic and devices are needed for wants hosts.sh, too.
 
 DISK_HOST=10.0.0.1
 DISK_AT=
@@ -79,6 +79,11 @@ read_disk() {
 	dd if="$1" of="${3:-/dev/null}" bs=16k iflag=direct 2>/dev/null &
 	reader=$!
 	retry 400 packets_beyond $((before + 50)) "$2"
+}
+
+# link_of_disk_goes <disk> <HCA>: under reads, which wait, and go on.
+link_of_disk_goes() {
+	read_disk "$1" "$2" && link_flaps "$2" && wait $reader && disk_holds "$1"
 }
 
 # disk_goes <disk> <HCA>: the initiator's HCA goes under reads, which end, and takes its disk along.

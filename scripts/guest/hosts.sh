@@ -87,6 +87,13 @@ remove_devices() {
 	done
 }
 
+# link_flaps <device>: its link goes down, during which nothing is sent but what was under way, and
+# comes back before those who send give up.
+link_flaps() {
+	echo down >"$CONFIG/$1/port1/state" && silent=$(packets "$1") && usleep 300000 &&
+		[ "$(packets "$1")" -le $((silent + 20)) ] && echo active >"$CONFIG/$1/port1/state"
+}
+
 # Two ends of a link in one namespace, for what knows one only: end0 and veth0 reach each other
 # by link-local addresses, since each knows its own. The kernel does not look for duplicates.
 two_ends() {

@@ -120,6 +120,7 @@ insert || exit 1
 	check "a disk by SRP" srp_connects
 	check "it holds what was written" disk_holds /dev/sda
 	files /dev/sda
+	check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/sda emu1
 	check "the initiator's device goes under traffic, and comes back" srp_device_goes
 	check "initiator and target end" srp_ends
 }
@@ -128,6 +129,7 @@ on_mainline || ! disk_runs rnbd || {
 	check "a disk by RNBD" rnbd_connects
 	check "it holds what was written" disk_holds /dev/rnbd0
 	files /dev/rnbd0
+	check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/rnbd0 emu2
 	check "the client's device goes under traffic, and comes back" rnbd_device_goes
 	check "client and server end" rnbd_ends
 }
@@ -135,6 +137,7 @@ on_mainline || ! disk_runs rnbd || {
 	check "a disk by NVMe" nvme_connects
 	check "it holds what was written" disk_holds /dev/nvme0n1
 	files /dev/nvme0n1
+	check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/nvme0n1 emu2
 	check "the host's device goes under traffic, and comes back" nvme_device_goes
 	check "the target's device goes under traffic" nvme_target_goes
 	check "host and target end" nvme_ends

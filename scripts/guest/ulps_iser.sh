@@ -74,6 +74,7 @@ check "an iSCSI target on RDMA" target_is_up
 check "a disk by iSER" initiator_is_up
 check "it holds what was written" disk_holds /dev/sda
 check "RDMA has carried it" carried
+check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/sda emu0
 check "the target's device goes under traffic, and comes back" device_goes
 check "the initiator ends" initiator_ends
 check "the target ends" target_ends

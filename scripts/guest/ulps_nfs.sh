@@ -38,19 +38,31 @@ file_holds() {
 	write_file "$1" && moved "$before" emu1 && file_is_right "$1"
 }
 
-# device_goes <emu0|emu1>: the mount is hard: whoever writes waits until the device is back.
-device_goes() {
+writes_begin() {
 	before=$(packets)
 	write_file late &
 	writer=$!
-	retry_while $writer packets_beyond $((before + 200)) && echo 0 >"$CONFIG/$1/enable" &&
+	retry_while $writer packets_beyond $((before + 200))
+}
+
+writes_end() {
+	wait $writer && file_is_right late && rm /tmp/there/late
+}
+
+link_goes() {
+	writes_begin && link_flaps emu1 && writes_end
+}
+
+# device_goes <emu0|emu1>: the mount is hard: whoever writes waits until the device is back.
+device_goes() {
+	writes_begin && echo 0 >"$CONFIG/$1/enable" &&
 		[ ! -e "$IB/$1" ] || return 1
 	if [ "$1" = emu1 ]; then
 		there sh -c "echo 1 >$CONFIG/$1/enable"
 	else
 		echo 1 >"$CONFIG/$1/enable"
 	fi
-	wait $writer && file_is_right late && rm /tmp/there/late
+	writes_end
 }
 
 stop() {
@@ -61,6 +73,7 @@ insert || exit 1
 check "an NFS server on RDMA" nfs_server_up
 check "a mount over RDMA" nfs_mount there
 check "a file holds what was written" file_holds file
+check "a link goes down under traffic, and comes back" link_goes
 check "the client's device goes under traffic, and comes back" device_goes emu1
 check "the server's device goes under traffic, and comes back" device_goes emu0
 check "client and server end" stop

@@ -32,12 +32,20 @@ echoes() {
 		[ $(($(words emu0) - before)) -ge $((MESSAGES * 12500)) ]
 }
 
-# The device of the sender goes and comes back. RDS connects again, and no message is lost.
-device_goes() {
+messages_begin() {
 	before=$(packets emu0)
 	rds_check send "$(address end0)" end0 "$(address veth0)" end0 $((MESSAGES * 10)) &
 	sender=$!
-	retry 400 packets_beyond $((before + 500)) emu0 && echo 0 >$CONFIG/emu0/enable &&
+	retry 400 packets_beyond $((before + 500)) emu0
+}
+
+link_goes() {
+	messages_begin && link_flaps emu0 && wait $sender
+}
+
+# The device of the sender goes and comes back. RDS connects again, and no message is lost.
+device_goes() {
+	messages_begin && echo 0 >$CONFIG/emu0/enable &&
 		[ ! -e $IB/emu0 ] && echo 1 >$CONFIG/emu0/enable && wait $sender
 }
 
@@ -52,6 +60,7 @@ serve || fail "no server"
 on_mainline || contract_begins
 check "messages of RDS" echoes
 on_mainline || contract_kept "a transfer by RDS"
+check "a link goes down under traffic, and comes back" link_goes
 # What RDS breaks then, mainline's core warns of.
 on_mainline || check "a device goes under traffic, and comes back" device_goes
 check "RDS ends" stop
