@@ -20,10 +20,10 @@
 #define SMCPROTO_SMC	0
 #define PORT		7
 #define CHUNK		16384
-/* More than a guest takes. What hangs ends by a signal. */
-#define PATIENCE_S	120
+/* More than a guest takes for what is sent by default, or a GiB. What hangs ends by a signal. */
+#define PATIENCE_S	1200
 
-static char out[CHUNK], in[CHUNK];
+static unsigned int out[CHUNK / sizeof(unsigned int)], in[CHUNK / sizeof(unsigned int)];
 
 static void check(int ok, const char *what)
 {
@@ -33,7 +33,7 @@ static void check(int ok, const char *what)
 	exit(1);
 }
 
-static void put(int fd, const char *data, size_t len)
+static void put(int fd, const void *data, size_t len)
 {
 	ssize_t n;
 
@@ -43,7 +43,7 @@ static void put(int fd, const char *data, size_t len)
 	}
 }
 
-static size_t get(int fd, char *data, size_t len)
+static size_t get(int fd, void *data, size_t len)
 {
 	size_t got = 0;
 	ssize_t n;
@@ -75,15 +75,20 @@ static void serve(int fd, const struct sockaddr_in *addr)
 
 static void send_all(int fd, const struct sockaddr_in *addr, long kib)
 {
-	unsigned int i, seed = 1;
+	unsigned int seed = 1;
 	long done;
+	size_t i;
 
 	check(!connect(fd, (const struct sockaddr *)addr, sizeof(*addr)), "connect");
 	for (done = 0; done < kib * 1024; done += CHUNK) {
-		for (i = 0; i < CHUNK; i++)
-			out[i] = (seed = seed * 1103515245 + 12345) >> 16;
+		for (i = 0; i < CHUNK / sizeof(out[0]); i++)
+			out[i] = seed = seed * 1664525 + 1013904223;
 		put(fd, out, CHUNK);
-		if (get(fd, in, CHUNK) != CHUNK || memcmp(in, out, CHUNK)) {
+		if (get(fd, in, CHUNK) != CHUNK) {
+			fprintf(stderr, "the connection ended after %ld bytes\n", done);
+			exit(1);
+		}
+		if (memcmp(in, out, CHUNK)) {
 			fprintf(stderr, "what came back differs, after %ld bytes\n", done);
 			exit(1);
 		}

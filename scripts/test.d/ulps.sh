@@ -293,7 +293,7 @@ ulps_on() {
 	build_job "${build_index["build, $kernel"]}" "build, ULPs, $kernel" build_ulps "$kernel"
 	ulps_guest "the connection manager, and NVMe" ulps "nvmet nvme-fabrics"
 	ulps_guest "rdma_rxe" ulps_rxe "nvmet nvme-fabrics crc32_generic"
-	ulps_guest "SMC-R" ulps_smc ""
+	ulps_guest "SMC-R" ulps_smc "" --env "SMC_KIB=$SMC_KIB"
 	ulps_guest "SRP, RNBD and NVMe" ulps_disks \
 		"loop nvmet nvme-fabrics ext4 crc32c_generic $scsi scsi_transport_srp" \
 		--tools fio --env FILES=yes
@@ -308,6 +308,9 @@ ulps_on() {
 }
 
 part_ulps() {
+	# What SMC-R carries each way.
+	local SMC_KIB=4096
+	! whole || SMC_KIB=$((1 << 20))
 	local modules kernel=6.12 scsi="target_core_mod target_core_file sd_mod"
 	ulps_uml
 	! quick || return 0
@@ -322,7 +325,7 @@ part_ulps() {
 	# As Debian ships them.
 	need_mainline 6.12
 	modules=$MAINLINE_MODULES
-	mainline_ulps_guest ulps_smc smc
+	mainline_ulps_guest ulps_smc smc --env "CORE=mainline SMC_KIB=$SMC_KIB"
 	mainline_ulps_guest ulps_disks \
 		"ib_srp ib_srpt nvmet-rdma nvme-rdma ext4 crc32c_generic $scsi" --tools fio --env "CORE=mainline FILES=yes"
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
