@@ -59,7 +59,7 @@ static_assert(sizeof_field(struct kverbs_ca_peer, name) ==
  * @users: regions in this PD
  * @refs: of a PD: one until it is freed here, and one of each borrower
  * @borrowed: what the borrowers hold
- * @kept: of a PD: regions in it that the driver did not free, because a borrower uses them;
+ * @in_use: of a PD: regions in it that the driver did not free, because a borrower uses them;
  *	of such a region: link in that list
  * @pd: the PD, or that of the region
  * @mr: the region
@@ -75,7 +75,7 @@ struct ca_object {
 	u32 users;
 	refcount_t refs;
 	struct ib_ca_pd borrowed;
-	struct list_head kept;
+	struct list_head in_use;
 	struct ib_pd *pd;
 	struct ib_mr *mr;
 	struct ca_object *parent;
@@ -151,7 +151,7 @@ static struct ca_object *new_object(enum kverbs_ca_object_type type)
 		return NULL;
 	obj->type = type;
 	refcount_set(&obj->refs, 1);
-	INIT_LIST_HEAD(&obj->kept);
+	INIT_LIST_HEAD(&obj->in_use);
 	return obj;
 }
 
@@ -167,7 +167,7 @@ static void put_pd(struct ca_object *obj)
 
 	if (!refcount_dec_and_test(&obj->refs))
 		return;
-	list_for_each_entry_safe(mr, next, &obj->kept, kept) {
+	list_for_each_entry_safe(mr, next, &obj->in_use, in_use) {
 		WARN_ON(ib_dereg_mr(mr->mr));
 		kfree(mr);
 	}
@@ -189,7 +189,7 @@ static void release_mr(struct ca_object *obj)
 	umem_lock_and_revoke(obj->mr->umem);
 	if (obj->mr->umem)
 		ib_umem_stop_invalidation_notifier(obj->mr->umem);
-	list_add(&obj->kept, &obj->parent->kept);
+	list_add(&obj->in_use, &obj->parent->in_use);
 }
 
 /*

@@ -324,7 +324,7 @@ EXPORT_SYMBOL(ib_get_cached_port_state);
  * ib_get_cached_pkey() - read an entry of a port's P_Key table
  * @device: the device
  * @port_num: the port
- * @index: place in the table
+ * @index: in the table
  * @pkey: result
  *
  * Context: Any.
@@ -373,7 +373,7 @@ static int search_pkey(const struct ib_port_snapshot *snap, u16 pkey)
  * @device: the device
  * @port_num: the port
  * @pkey: the P_Key; its membership bit is ignored
- * @index: its place: where the port is a full member, else the first
+ * @index: set to its index: where the port is a full member, else the first
  *
  * Context: Any.
  * Return: 0; -ENOENT; or -EINVAL if there is no such port.
@@ -403,7 +403,7 @@ EXPORT_SYMBOL(ib_find_cached_pkey);
  * @device: the device
  * @port_num: the port
  * @pkey: the P_Key
- * @index: its place
+ * @index: set to its index
  *
  * Context: Any.
  * Return: 0; -ENOENT; or -EINVAL if there is no such port.
@@ -437,7 +437,7 @@ EXPORT_SYMBOL(ib_find_exact_cached_pkey);
  * ib_query_pkey() - ask the driver for a P_Key
  * @device: the device
  * @port_num: the port
- * @index: place in the table
+ * @index: in the table
  * @pkey: result
  *
  * Context: Process, may sleep.
@@ -464,7 +464,7 @@ EXPORT_SYMBOL(ib_query_pkey);
  * @device: the device
  * @port_num: the port
  * @pkey: the P_Key; its membership bit is ignored
- * @index: its place: where the port is a full member, else the first
+ * @index: set to its index: where the port is a full member, else the first
  *
  * The same as ib_find_cached_pkey(): the cache follows the driver's events.
  *

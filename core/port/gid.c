@@ -443,7 +443,7 @@ EXPORT_SYMBOL(rdma_is_zero_gid);
  * rdma_query_gid() - copy a GID out of the table
  * @device: the device
  * @port_num: the port
- * @index: place in the table
+ * @index: in the table
  * @gid: result
  *
  * Context: Any.
@@ -554,7 +554,7 @@ struct ib_ref_source ib_gid_source = {
  * rdma_get_gid_attr() - take a reference on an entry of the GID table
  * @device: the device
  * @port_num: the port
- * @index: place in the table
+ * @index: in the table
  *
  * The entry stays unchanged until rdma_put_gid_attr(), even if it is dropped
  * from the table; only its ndev becomes %NULL then.
@@ -769,11 +769,11 @@ rdma_find_gid_by_filter(struct ib_device *device, const union ib_gid *gid,
 EXPORT_SYMBOL(rdma_find_gid_by_filter);
 
 /**
- * ib_find_gid() - find the place of a GID
+ * ib_find_gid() - find the index of a GID
  * @device: the device
  * @gid: the GID; of any type
  * @port_num: its port
- * @index: its place in the table; may be %NULL
+ * @index: set to its index in the table; may be %NULL
  *
  * Context: Any.
  * Return: 0 or -ENOENT.

@@ -4,9 +4,9 @@
  * their ports get and lose. In the kernel, ib_core does so itself.
  *
  * A change of a network device is noticed some time after it was made: of several in a row, only
- * the last may be told. Listeners are told of network devices in the namespace of the RDMA device.
+ * the last may be reported. Listeners hear of network devices in the namespace of the RDMA device.
  *
- * Lock protocol: watched.lock, a mutex, guards what has been told of a device; under it, a message
+ * Lock protocol: watched.lock, a mutex, guards what has been reported of a device; under it, a message
  * is sent, for which nothing of a device is waited for. The core's port notifiers run in parallel.
  */
 #include <linux/netdevice.h>
@@ -19,27 +19,27 @@
 #include "mad.h"
 
 /**
- * struct told_netdev - a network device that listeners know of
+ * struct reported_netdev - a network device that listeners know of
  * @netdev: to compare only; %NULL for none
  * @ifindex: another one may be at the same address later
  */
-struct told_netdev {
+struct reported_netdev {
 	const struct net_device *netdev;
 	int ifindex;
 };
 
 /**
- * struct watched - a device, of which listeners are told
+ * struct watched - a device that is reported on
  * @dev: the device
  * @nb: called when its ports may have changed
  * @lock: see the head of this file
- * @told: for each port, from 1 on
+ * @reported: what they know, for each port, from 1 on
  */
 struct watched {
 	struct ib_device *dev;
 	struct notifier_block nb;
 	struct mutex lock;
-	struct told_netdev told[];
+	struct reported_netdev reported[];
 };
 
 /* Set before the module leaves the devices, which stay. */
@@ -51,25 +51,25 @@ static void tell(struct watched *w, u32 port, enum rdma_nl_notify_event_type wha
 	rdma_nl_notify_event(w->dev, port, what);
 }
 
-static struct told_netdev netdev_of(struct ib_device *dev, u32 port)
+static struct reported_netdev netdev_of(struct ib_device *dev, u32 port)
 {
 	struct net_device *netdev = ib_device_get_netdev(dev, port);
-	struct told_netdev is = {};
+	struct reported_netdev is = {};
 
 	if (netdev && net_eq(dev_net(netdev), read_pnet(&dev->coredev.rdma_net)))
-		is = (struct told_netdev){ .netdev = netdev, .ifindex = netdev->ifindex };
+		is = (struct reported_netdev){ .netdev = netdev, .ifindex = netdev->ifindex };
 	dev_put(netdev);
 	return is;
 }
 
 static void look_at(struct watched *w, u32 port)
 {
-	struct told_netdev is = netdev_of(w->dev, port), *told = &w->told[port];
+	struct reported_netdev is = netdev_of(w->dev, port), *old = &w->reported[port];
 
 	lockdep_assert_held(&w->lock);
-	if (is.netdev == told->netdev && is.ifindex == told->ifindex)
+	if (is.netdev == old->netdev && is.ifindex == old->ifindex)
 		return;
-	*told = is;
+	*old = is;
 	tell(w, port, is.netdev ? RDMA_NETDEV_ATTACH_EVENT : RDMA_NETDEV_DETACH_EVENT);
 }
 
@@ -100,7 +100,7 @@ static struct ib_client monitor_client = {
 
 static int monitor_add(struct ib_device *dev)
 {
-	struct watched *w = kzalloc(struct_size(w, told, dev->phys_port_cnt + 1), GFP_KERNEL);
+	struct watched *w = kzalloc(struct_size(w, reported, dev->phys_port_cnt + 1), GFP_KERNEL);
 
 	if (!w)
 		return -ENOMEM;
