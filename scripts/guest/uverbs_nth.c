@@ -20,20 +20,54 @@
 
 static int nth_fd;
 static struct ibv_context *ctx;
+static int file, async_fd;
 static struct ibv_pd *pd, *pd2;
 static struct ibv_comp_channel *channel, *channel2;
 static struct ibv_cq *cq, *cq2;
 static struct ibv_srq *srq, *srq2;
-static struct ibv_qp *qp, *qp2;
+static struct ibv_qp *qp, *qp2, *loop, *ud;
 static struct ibv_mr *mr;
 static struct ibv_mw *mw;
 static uint32_t ah;
+static uint16_t lid;
+static char node[64];
 static void *mem;
 
 /* Errors of libibverbs are in errno, or what it returns. */
 static int errno_unless(const void *object)
 {
 	return object ? 0 : errno;
+}
+
+/* By the command alone: the library has errors of its own. */
+static int open_context(void)
+{
+	struct ib_uverbs_get_context_resp resp;
+	struct {
+		struct ib_uverbs_cmd_hdr hdr;
+		struct ib_uverbs_get_context cmd;
+	} req = {
+		.hdr = { .command = IB_USER_VERBS_CMD_GET_CONTEXT, .in_words = sizeof(req) / 4,
+			 .out_words = sizeof(resp) / 4 },
+		.cmd = { .response = (uintptr_t)&resp },
+	};
+	int err;
+
+	file = open(node, O_RDWR | O_CLOEXEC);
+	if (file < 0)
+		return errno;
+	if (write(file, &req, sizeof(req)) == sizeof(req)) {
+		async_fd = resp.async_fd;
+		return 0;
+	}
+	err = errno;
+	close(file);
+	return err;
+}
+
+static int close_context(void)
+{
+	return close(async_fd) || close(file) ? errno : 0;
 }
 
 static int alloc_pd(void)
@@ -189,6 +223,98 @@ static int to_error(void)
 	return err ? err : to_state(IBV_QPS_ERR);
 }
 
+static int reset_loop(void)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+
+	return ibv_modify_qp(loop, &attr, IBV_QP_STATE);
+}
+
+/* A connection with itself, from the start: the one before may have failed half way. */
+static int connect_loop(void)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024,
+		.dest_qp_num = loop->qp_num, .max_dest_rd_atomic = 1, .max_rd_atomic = 1,
+		.retry_cnt = 7, .rnr_retry = 7, .ah_attr = { .dlid = lid, .port_num = 1 },
+	};
+	int err = reset_loop();
+
+	if (!err)
+		err = ibv_modify_qp(loop, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
+				    IBV_QP_ACCESS_FLAGS);
+	attr.qp_state = IBV_QPS_RTR;
+	if (!err)
+		err = ibv_modify_qp(loop, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+				    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER);
+	attr.qp_state = IBV_QPS_RTS;
+	if (!err)
+		err = ibv_modify_qp(loop, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+	return err;
+}
+
+/* A message over the connection, which exists for this long. Its doorbell is a command, too. */
+static int send_message(void)
+{
+	struct ibv_send_wr *bad_send, send = { .opcode = IBV_WR_SEND,
+					       .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_recv_wr *bad_recv, recv = { 0 };
+	struct ibv_wc wc;
+	int err = connect_loop(), done = 0;
+
+	/* Of a message that failed half way. */
+	while (ibv_poll_cq(cq, 1, &wc) > 0)
+		;
+	if (!err)
+		err = ibv_post_recv(loop, &recv, &bad_recv);
+	if (!err)
+		err = ibv_post_send(loop, &send, &bad_send);
+	while (!err && done < 2) {
+		if (ibv_poll_cq(cq, 1, &wc) != 1)
+			continue;
+		done++;
+		if (wc.status)
+			err = EIO;
+	}
+	reset_loop();
+	return err;
+}
+
+static union ibv_gid group = { .raw = { 0xff, 0x12, 0x40, 0x1b, 0xff, 0xff, [15] = 1 } };
+
+static int attach_mcast(void)
+{
+	return ibv_attach_mcast(ud, &group, 0xc001);
+}
+
+static int detach_mcast(void)
+{
+	return ibv_detach_mcast(ud, &group, 0xc001);
+}
+
+static int query_device(void)
+{
+	struct ibv_device_attr attr;
+
+	return ibv_query_device(ctx, &attr);
+}
+
+static int query_port(void)
+{
+	struct ibv_port_attr attr;
+
+	return ibv_query_port(ctx, 1, &attr);
+}
+
+static int query_srq(void)
+{
+	struct ibv_srq_attr attr;
+
+	return ibv_query_srq(srq, &attr);
+}
+
 static int query_qp(void)
 {
 	struct ibv_qp_attr attr;
@@ -245,6 +371,7 @@ static const struct {
 	int (*undo)(void);
 	int undo_may_fail;
 } actions[] = {
+	{ "a context", open_context, close_context, 0 },
 	{ "a PD", alloc_pd, dealloc_pd, 0 },
 	{ "a region", reg_mr, dereg_mr, 0 },
 	{ "an empty region", reg_empty_mr, dereg_mr, 0 },
@@ -260,6 +387,12 @@ static const struct {
 	{ "a queue pair for datagrams", create_ud_qp, destroy_qp, 0 },
 	{ "a queue pair's next state", to_init, to_reset, 1 },
 	{ "a queue pair's error state", to_error, to_reset, 1 },
+	{ "a connection", connect_loop, reset_loop, 1 },
+	{ "a message", send_message, NULL, 0 },
+	{ "a member of a group", attach_mcast, detach_mcast, 0 },
+	{ "a query of a device", query_device, NULL, 0 },
+	{ "a query of a port", query_port, NULL, 0 },
+	{ "a query of an SRQ", query_srq, NULL, 0 },
 	{ "a query of a queue pair", query_qp, NULL, 0 },
 	{ "a request for a notification", req_notify, NULL, 0 },
 };
@@ -316,8 +449,10 @@ static void open_device(const char *name)
 	struct ibv_device **list = ibv_get_device_list(&nr);
 
 	for (i = 0; i < nr && !ctx; i++) {
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
+		if (strcmp(ibv_get_device_name(list[i]), name))
+			continue;
+		ctx = ibv_open_device(list[i]);
+		snprintf(node, sizeof(node), "/dev/infiniband/%.32s", list[i]->dev_name);
 	}
 	ibv_free_device_list(list);
 	if (!ctx)
@@ -328,6 +463,7 @@ int main(int argc, char **argv)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 100, .max_sge = 2 } };
 	struct turns turns = which_turns();
+	struct ibv_port_attr port;
 	size_t i;
 
 	if (argc < 2) {
@@ -345,9 +481,12 @@ int main(int argc, char **argv)
 	cq = ibv_create_cq(ctx, 100, NULL, channel, 0);
 	srq = ibv_create_srq(pd, &init);
 	qp = new_qp(IBV_QPT_RC, NULL);
-	if (!mem || !srq || !qp)
+	loop = new_qp(IBV_QPT_RC, NULL);
+	ud = new_qp(IBV_QPT_UD, NULL);
+	if (!mem || !srq || !qp || !loop || !ud || ibv_query_port(ctx, 1, &port))
 		die("cannot make what is needed");
 	memset(mem, 1, BYTES);
+	lid = port.lid;
 	for (i = 0; i < ARRAY_SIZE(actions); i++)
 		sweep(i, turns);
 	for (i = 0; all_are_wanted(turns, tally.refused) && i < ARRAY_SIZE(actions); i++)
@@ -356,7 +495,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": no allocation made a command fail\n");
 		return 1;
 	}
-	if (ibv_destroy_qp(qp) || ibv_destroy_srq(srq) || ibv_destroy_cq(cq) ||
+	if (ibv_destroy_qp(qp) || ibv_destroy_qp(loop) || ibv_destroy_qp(ud) || ibv_destroy_srq(srq) || ibv_destroy_cq(cq) ||
 	    ibv_destroy_comp_channel(channel) || ibv_dealloc_pd(pd) || ibv_close_device(ctx))
 		die("cannot destroy");
 	printf("%d allocations failed in turn: %d errors, %d of them not ENOMEM, %d survived\n",
