@@ -59,7 +59,7 @@ int umem_check_range(const struct ib_verb_call *call, const char *name, u64 star
 	u64 end;
 
 	if (!length)
-		return ib_invalid(call, "length 0: must be 1 at least");
+		return ib_invalid(call, "length 0: must be at least 1");
 	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end)
 		return ib_invalid(call, "%s %#llx + length %llu overflows", name, start, length);
 	/* A scatter list counts its entries in an unsigned int. */

@@ -193,9 +193,8 @@ void ib_post_send_failed(const struct ib_qp *qp, const struct ib_send_wr *bad, i
 		ib_invalid(&call, "wr_id %#llx: num_sge %d: the QP takes %u", bad->wr_id,
 			   bad->num_sge, qp->max_write_sge);
 	else
-		ib_invalid(&call, "wr_id %#llx: refused by the driver (opcode %d, send_flags %#x, num_sge %d, sg_list[0].length %u)",
-			   bad->wr_id, bad->opcode, bad->send_flags, bad->num_sge,
-			   bad->num_sge ? bad->sg_list->length : 0);
+		ib_invalid(&call, "wr_id %#llx: refused by the driver (opcode %d, send_flags %#x, num_sge %d)",
+			   bad->wr_id, bad->opcode, bad->send_flags, bad->num_sge);
 }
 EXPORT_SYMBOL(ib_post_send_failed);
 

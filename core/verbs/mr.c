@@ -110,7 +110,7 @@ struct ib_mr *ib_alloc_mr(struct ib_pd *pd, enum ib_mr_type mr_type,
 	mr = IB_METHOD(pd->device, NULL, "alloc_mr", ops->alloc_mr(pd, mr_type, max_num_sg));
 	mr = IB_OUTPUT(pd->device, "alloc_mr", _RET_IP_, mr);
 	if (IS_ERR(mr))
-		ib_refused(&call, PTR_ERR(mr), "max_num_sg %u: the device takes %u", max_num_sg,
+		ib_refused(&call, PTR_ERR(mr), "max_num_sg %u of %u", max_num_sg,
 			   pd->device->attrs.max_fast_reg_page_list_len);
 	else
 		present_new(mr, pd, mr_type, "alloc_mr", _RET_IP_);
@@ -141,7 +141,7 @@ struct ib_mr *ib_alloc_mr_integrity(struct ib_pd *pd, u32 max_num_data_sg,
 	if (!ops->alloc_mr_integrity || !ops->map_mr_sg_pi)
 		return ERR_PTR(-EOPNOTSUPP);
 	if (!max_num_meta_sg)
-		return ERR_PTR(ib_invalid(&call, "max_num_meta_sg 0: must be 1 at least"));
+		return ERR_PTR(ib_invalid(&call, "max_num_meta_sg 0: must be at least 1"));
 
 	sig_attrs = kzalloc(sizeof(*sig_attrs), GFP_KERNEL);
 	if (!sig_attrs)
@@ -190,7 +190,7 @@ int ib_mr_free(struct ib_mr *mr, struct ib_udata *udata, unsigned long site)
 			ib_contract_report(IB_RULE_BUSY, mr->device, &mr->res,
 					   ib_contract_culprit(site), site, 1,
 					   "destroyed while the driver uses it");
-		return ib_refused(&call, ret, "unbind its memory windows first");
+		return ib_refused(&call, ret, "is a memory window bound to it?");
 	}
 	rdma_restrack_forget(device, RDMA_RESTRACK_MR, tracked);
 	ib_umem_release(umem);

@@ -209,7 +209,7 @@ static void log_refused_attr(const struct ib_verb_call *call, const struct ib_qp
 				 attr->qp_access_flags);
 	if (mask & IB_QP_AV)
 		len += scnprintf(text + len, sizeof(text) - len,
-				 ", path by port %u: dlid %u, sl %u", rdma_ah_get_port_num(path),
+				 ", ah_attr: port_num %u, dlid %u, sl %u", rdma_ah_get_port_num(path),
 				 rdma_ah_get_dlid(path), rdma_ah_get_sl(path));
 	if ((mask & IB_QP_AV) && (rdma_ah_get_ah_flags(path) & IB_AH_GRH))
 		scnprintf(text + len, sizeof(text) - len, ", dgid %pI6",

@@ -276,7 +276,7 @@ static int mem_check(const struct ib_verb_call *call, struct ib_device *device,
 	if (mem->path >= IB_MEM_PATHS)
 		return ib_invalid(call, "path %d: no such path", mem->path);
 	if (!mem->length)
-		return ib_invalid(call, "length 0: must be 1 at least");
+		return ib_invalid(call, "length 0: must be at least 1");
 	if (check_add_overflow(virt_addr, mem->length - 1, &last))
 		return ib_invalid(call, "virt_addr %#llx + length %llu overflows", virt_addr,
 				  mem->length);

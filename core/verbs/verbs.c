@@ -305,7 +305,7 @@ int ib_modify_srq(struct ib_srq *srq, struct ib_srq_attr *srq_attr,
 	if (!device->ops.modify_srq)
 		return -EOPNOTSUPP;
 	if (srq_attr_mask & ~(IB_SRQ_MAX_WR | IB_SRQ_LIMIT))
-		return ib_invalid(&call, "attr_mask %#x: must be of MAX_WR (%#x) and LIMIT (%#x)",
+		return ib_invalid(&call, "attr_mask %#x: has bits other than MAX_WR (%#x) and LIMIT (%#x)",
 				  srq_attr_mask, IB_SRQ_MAX_WR, IB_SRQ_LIMIT);
 	if (srq_attr_mask & IB_SRQ_MAX_WR) {
 		ret = ib_check_range(&call, "max_wr", srq_attr->max_wr, 0,

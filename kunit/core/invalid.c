@@ -325,7 +325,7 @@ static void illegal_change_and_refusal_are_told_apart(struct kunit *test)
 	rtr_up(test, &r, &attr);
 	mock_fail(r.m, MOCK_modify_qp, -EINVAL);
 	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, TO_RTR),
-		    "INIT to RTR: refused by the driver (attr_mask 0x129181, path by port 1: dlid 18, sl 0, dgid 0000:0000:0000:0000:0000:0000:0000:0000); query the QP's state");
+		    "INIT to RTR: refused by the driver (attr_mask 0x129181, ah_attr: port_num 1, dlid 18, sl 0, dgid 0000:0000:0000:0000:0000:0000:0000:0000); query the QP's state");
 	attr.qp_state = IB_QPS_RTS;
 	expect_said(test, r.said, ib_modify_qp(r.qp, &attr, IB_QP_STATE),
 		    "INIT to RTS: not a legal change of state");
@@ -425,7 +425,7 @@ static void address_and_memory_name_the_argument(struct kunit *test)
 		    "create_ah: ah_attr.port_num 0: no such port");
 	expect_said(test, r.said,
 		    PTR_ERR_OR_ZERO(ib_reg_user_mr(r.pd, 0x1000, 0, 0x1000, 0)),
-		    "reg_mr: length 0: must be 1 at least");
+		    "reg_mr: length 0: must be at least 1");
 	expect_said(test, r.said,
 		    PTR_ERR_OR_ZERO(ib_reg_user_mr(r.pd, 0x1000, 1, 0x1000,
 						   IB_ACCESS_REMOTE_WRITE)),
@@ -442,7 +442,7 @@ static void range_of_memory_is_named(struct kunit *test)
 	rig_up(test, &r);
 	dev = r.m->ibdev;
 	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_umem_get(dev, SZ_4K, 0, 0)),
-		    "umem_get: length 0: must be 1 at least");
+		    "umem_get: length 0: must be at least 1");
 	KUNIT_EXPECT_STREQ(test, "", r.said->object);
 	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
 	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_umem_get(dev, -2, 2, 0)),
@@ -453,7 +453,7 @@ static void range_of_memory_is_named(struct kunit *test)
 		    PTR_ERR_OR_ZERO(ib_umem_get(dev, 0, BIT_ULL(32 + PAGE_SHIFT), 0)), text);
 	expect_said(test, r.said,
 		    PTR_ERR_OR_ZERO(ib_umem_get_peer(dev, SZ_4K, 0, 0, IB_PEER_MEM_ALLOW)),
-		    "umem_get_peer: length 0: must be 1 at least");
+		    "umem_get_peer: length 0: must be at least 1");
 	/* The last page ends where addresses do. */
 	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_reg_user_mr(r.pd, -11, 5, 0, 0)),
 		    "reg_mr: start 0xfffffffffffffff5 + length 5 overflows");
@@ -471,7 +471,7 @@ static void range_of_a_dmabuf_is_named(struct kunit *test)
 	said = watch(test);
 	expect_said(test, said, PTR_ERR_OR_ZERO(ib_umem_dmabuf_get_pinned(m->ibdev, 0, 0,
 									  buf->fd, 0)),
-		    "umem_dmabuf_get: length 0: must be 1 at least");
+		    "umem_dmabuf_get: length 0: must be at least 1");
 	expect_said(test, said, PTR_ERR_OR_ZERO(ib_umem_dmabuf_get_pinned(m->ibdev, SZ_4K, SZ_64K,
 									  buf->fd, 0)),
 		    "umem_dmabuf_get: fd_offset 0x1000 + length 65536 > 65536, the dma-buf's size");
@@ -636,7 +636,7 @@ static void post_says_why_it_is_refused(struct kunit *test)
 	mock_fail(r.m, MOCK_post_send, -EINVAL);
 	mock_fail(r.m, MOCK_post_recv, -EINVAL);
 	expect_said(test, r.said, ib_post_send(r.qp, &send, NULL),
-		    "post_send: wr_id 0x7: refused by the driver (opcode 0, send_flags 0x2, num_sge 0, sg_list[0].length 0)");
+		    "post_send: wr_id 0x7: refused by the driver (opcode 0, send_flags 0x2, num_sge 0)");
 	KUNIT_EXPECT_STREQ(test, "qp 257: ", r.said->object);
 	expect_said(test, r.said, ib_post_recv(r.qp, &recv, NULL),
 		    "post_recv: wr_id 0x8: refused by the driver (num_sge 1)");

@@ -54,7 +54,7 @@ MODULE_PARM_DESC(bound_ms, "Max time in ms that remove() may take (default: 1000
 
 static bool starved;
 module_param(starved, bool, 0444);
-MODULE_PARM_DESC(starved, "Do not count a session without memory as failed, as allocations fail by injection (default: N)");
+MODULE_PARM_DESC(starved, "Allocations are made to fail: a session without memory does not count as failed (default: N)");
 
 static char *fault = "none";
 module_param(fault, charp, 0444);

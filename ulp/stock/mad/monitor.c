@@ -6,8 +6,9 @@
  * A change of a network device is noticed some time after it was made: of several in a row, only
  * the last may be reported. Listeners hear of network devices in the namespace of the RDMA device.
  *
- * Lock protocol: watched.lock, a mutex, guards what has been reported of a device; under it, a message
- * is sent, for which nothing of a device is waited for. The core's port notifiers run in parallel.
+ * Lock protocol: watched.lock, a mutex, guards what has been reported of a device; under it, a
+ * message is sent, for which nothing of a device is waited for. The core's port notifiers run in
+ * parallel.
  */
 #include <linux/netdevice.h>
 #include <linux/notifier.h>
