@@ -240,52 +240,65 @@ static void long_message_survives_any_number_of_changes(struct kunit *test)
 	ib_dma_unmap_single(r->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
-/* An owner that is about to take its timer back, as the queue pair is being changed. */
+/* A poster that arms the timer just as the queue pair is being changed, and is late to take it back. */
 struct late_owner {
-	bool entered;
-	bool leave;
-	bool timed_out;
+	struct rig_meanwhile change;
+	bool ended;
 };
 
-static void late_owner_stands_still(void *arg)
+/* Waits of the queue pair are longer from now on. */
+static int change_queue_pair(void *arg)
+{
+	struct ib_qp_attr longest = { .min_rnr_timer = 0 };
+	struct late_owner *late = arg;
+	struct rig *r = late->change.r;
+
+	late->change.err = ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER) ?:
+			   rig_to(r->a.qp, IB_QPS_RTS);
+	return 0;
+}
+
+static void owner_is_late(void *arg)
 {
 	struct late_owner *late = arg;
-	u64 end = ktime_get_ns() + 5 * NSEC_PER_SEC;
 
-	WRITE_ONCE(late->entered, true);
-	while (!READ_ONCE(late->leave) && !late->timed_out) {
-		late->timed_out = ktime_get_ns() > end;
-		cpu_relax();
-	}
+	late->ended = kvt_spin_until(!kvt_thread_running(late->change.thread));
+}
+
+static void change_comes(void *arg)
+{
+	struct late_owner *late = arg;
+
+	rig_wait_for_freezer(&late->change);
+	kverbs_delay_set_any("emu_qp_take_back", owner_is_late, late);
 }
 
 /*
- * Meanwhile the change ends, and the queue pair waits anew, for long: that is the wait that is
- * taken back, by an owner who knows nothing of it.
+ * Its own wait ends meanwhile, and so does the change, after which the queue pair waits anew: that is
+ * the wait that it takes back.
  */
 static void owner_that_ends_a_later_wait_looks_again(struct kunit *test)
 {
-	struct ib_qp_attr longest = { .min_rnr_timer = 0 };
-	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct late_owner *late = kvt_zalloc(test, sizeof(*late));
+	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_wc wc;
 
 	kvt_need_two_cpus(test);
+	kvt_stay_on_first_cpu();
 	r->rnr_retry = 7;
 	r->rnr_timer = 1;
 	rig_start(test, r);
-	kverbs_delay_set_any("emu_qp_park", late_owner_stands_still, late);
-	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	KUNIT_EXPECT_TRUE(test, kvt_until(rig_to(r->a.qp, IB_QPS_RTS) ||
-					  READ_ONCE(late->entered)));
-	KUNIT_EXPECT_TRUE(test, late->entered);
-	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER));
-	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
-	WRITE_ONCE(late->leave, true);
+	late->change = (struct rig_meanwhile) { .r = r, .err = 1 };
+	late->change.thread = kvt_thread_new(test, kvt_other_cpu(), change_queue_pair, late);
+	kverbs_delay_set("emu_qp_park", change_comes, late);
+	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(late->change.thread));
+	KUNIT_EXPECT_TRUE(test, late->change.waits);
+	KUNIT_EXPECT_EQ(test, 0, late->change.err);
+	KUNIT_EXPECT_TRUE(test, late->ended);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
-	KUNIT_EXPECT_FALSE(test, late->timed_out);
 }
 
 /* Each asks as often as it can, and for ever. */

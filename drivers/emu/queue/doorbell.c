@@ -238,6 +238,7 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 	enum emu_service service = EMU_MOVED;
 
 	rcu_read_lock();
+	kverbs_delay("emu_qp_park");
 	hrtimer_start(&qp->timer, ns_to_ktime(delay_ns), EMU_TIMER_MODE);
 	/*
 	 * Full barrier, pairs with those in emu_qp_freeze() and emu_qp_fail():
@@ -246,7 +247,7 @@ enum emu_service emu_qp_park(struct emu_qp *qp, u64 delay_ns)
 	 */
 	smp_mb();
 	if (READ_ONCE(qp->freezing) || atomic_read(&qp->state) == IB_QPS_ERR) {
-		kverbs_delay("emu_qp_park");
+		kverbs_delay("emu_qp_take_back");
 		/*
 		 * By now others may have been the owner, found the same to wait for, and parked:
 		 * so this may be their wait, with nothing else that goes on with it.
