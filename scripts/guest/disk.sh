@@ -65,12 +65,14 @@ fio_runs() {
 	return 1
 }
 
-# disk_has_files <disk>: a file system on it, in which fio verifies what it has written, after it was
-# mounted again.
+# disk_has_files <disk>: a file system on it, in which fio verifies what it has written, after it
+# was mounted again.
 disk_has_files() {
 	mkdir -p /tmp/files && mkfs.ext4 -q "$1" && mount -t ext4 "$1" /tmp/files &&
 		fio_runs --do_verify=0 && umount /tmp/files && mount -t ext4 "$1" /tmp/files &&
-		fio_runs --verify_only && umount /tmp/files
+		fio_runs --verify_only && umount /tmp/files && return
+	umount /tmp/files
+	return 1
 }
 
 # read_disk <disk> <HCA> [<file>]: $reader copies the disk there, and the HCA sends for it by now.
@@ -83,7 +85,7 @@ read_disk() {
 
 # link_of_disk_goes <disk> <HCA>: under reads, which wait, and go on.
 link_of_disk_goes() {
-	read_disk "$1" "$2" && link_flaps "$2" && wait $reader && disk_holds "$1"
+	flaps_under "$2" dd if="$1" of=/dev/null bs=16k iflag=direct 2>/tmp/dd && disk_holds "$1"
 }
 
 # disk_goes <disk> <HCA>: the initiator's HCA goes under reads, which end, and takes its disk along.

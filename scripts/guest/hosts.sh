@@ -90,8 +90,31 @@ remove_devices() {
 # link_flaps <device>: its link goes down, during which nothing is sent but what was under way, and
 # comes back before those who send give up.
 link_flaps() {
-	echo down >"$CONFIG/$1/port1/state" && silent=$(packets "$1") && usleep 300000 &&
-		[ "$(packets "$1")" -le $((silent + 20)) ] && echo active >"$CONFIG/$1/port1/state"
+	echo down >"$CONFIG/$1/port1/state" || return
+	silent=$(packets "$1")
+	usleep 300000
+	[ "$(packets "$1")" -le $((silent + 20)) ]
+	quiet=$?
+	echo active >"$CONFIG/$1/port1/state" && retry 400 packets_beyond $((silent + 50)) "$1" &&
+		return $quiet
+}
+
+# flaps_under <device> <command>: its link, while the command, which makes it send, runs again and
+# again, and succeeds.
+flaps_under() {
+	flapping=$1 before=$(packets "$1")
+	shift
+	touch /tmp/busy
+	(
+		while [ -e /tmp/busy ]; do
+			"$@" || exit
+		done
+	) &
+	busy=$!
+	retry 400 packets_beyond $((before + 50)) "$flapping" && link_flaps "$flapping"
+	flapped=$?
+	rm /tmp/busy
+	wait $busy && [ $flapped -eq 0 ]
 }
 
 # Two ends of a link in one namespace, for what knows one only: end0 and veth0 reach each other

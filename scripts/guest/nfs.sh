@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Functions for guests: an NFS server on RDMA, which exports /tmp/export to NFS_CLIENT, and its mount
-# at /tmp/there. Wants hosts.sh.
+# Functions for guests: an NFS server on RDMA, which exports /tmp/export to NFS_CLIENT, and its
+# mount at /tmp/there. Wants hosts.sh.
 
 NFS_SERVER=10.0.0.1
 NFS_CLIENT=10.0.0.2

@@ -169,13 +169,16 @@ perftests() {
 		row "${test}_lat" both_ends ${test}_lat -F -x "$GID" -n 200
 		row "${test}_bw" both_ends ${test}_bw -F -x "$GID" -n 200
 		# A client that is refused crashes, in librdmacm.
-		READY=cm_listens row "${test}_lat -R" both_ends_by_address ${test}_lat -F -R -n 100 -- \
-			-F -R -n 100 $HOST
+		for tool in ${test}_lat ${test}_bw; do
+			READY=cm_listens row "$tool -R" both_ends_by_address $tool -F -R -n 100 -- \
+				-F -R -n 100 $HOST
+		done
 		[ $test = ib_atomic ] || row "${test}_bw -a" both_ends ${test}_bw -F -x "$GID" -a -n 5
 	done
 	for test in ib_send ib_write; do
 		row "${test}_lat -c UC" both_ends ${test}_lat -F -x "$GID" -c UC -n 200
 		row "${test}_bw -c UC" both_ends ${test}_bw -F -x "$GID" -c UC -n 200
+		row "${test}_bw -c UC -a" both_ends ${test}_bw -F -x "$GID" -c UC -a -n 5
 	done
 	row "ib_send_lat -c UD" both_ends ib_send_lat -F -x "$GID" -c UD -n 200 -s 1024
 	row "ib_send_bw -c UD" both_ends ib_send_bw -F -x "$GID" -c UD -n 200 -s 1024

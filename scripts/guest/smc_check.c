@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * smc_check serve <address>: sends back what one connection sends, until that ends
+ * smc_check serve <address> <KiB>: sends back what one connection sends, until that ends
  * smc_check send <address> <KiB>: sends so much, and compares what comes back
  *
  * By sockets of AF_SMC, which use TCP, in silence, where they cannot use RDMA: whoever calls this
@@ -20,8 +20,9 @@
 #define SMCPROTO_SMC	0
 #define PORT		7
 #define CHUNK		16384
-/* More than a guest takes for what is sent by default, or a GiB. What hangs ends by a signal. */
-#define PATIENCE_S	1200
+/* More than a guest takes, and for each MiB. What hangs ends by a signal. */
+#define PATIENCE_S	120
+#define MIB_PATIENCE_S	4
 
 static unsigned int out[CHUNK / sizeof(unsigned int)], in[CHUNK / sizeof(unsigned int)];
 
@@ -98,17 +99,19 @@ static void send_all(int fd, const struct sockaddr_in *addr, long kib)
 int main(int argc, char **argv)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET, .sin_port = htons(PORT) };
+	long kib;
 	int fd;
 
-	if (argc < 3 || inet_pton(AF_INET, argv[2], &addr.sin_addr) != 1)
+	if (argc < 4 || inet_pton(AF_INET, argv[2], &addr.sin_addr) != 1)
 		return 1;
-	alarm(PATIENCE_S);
+	kib = atol(argv[3]);
+	alarm(PATIENCE_S + MIB_PATIENCE_S * (kib / 1024));
 	fd = socket(AF_SMC, SOCK_STREAM, SMCPROTO_SMC);
 	check(fd >= 0, "socket");
 	if (!strcmp(argv[1], "serve"))
 		serve(fd, &addr);
-	else if (argc > 3)
-		send_all(fd, &addr, atol(argv[3]));
+	else
+		send_all(fd, &addr, kib);
 	close(fd);
 	return 0;
 }

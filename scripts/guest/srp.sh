@@ -1,8 +1,8 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Functions for guests: a disk by SRP, from a target on the HCA SRP_HCA to the initiator on SRP_USER, by
-# the connection manager. Wants disk.sh and hosts.sh.
+# Functions for guests: a disk by SRP, from a target on the HCA SRP_HCA to the initiator on SRP_USER,
+# by the connection manager. Wants disk.sh and hosts.sh.
 
 SRP_PORT=5555
 SRP_HOST=10.0.0.1
@@ -25,9 +25,10 @@ srp_target_down() {
 			"${tpg%/*}" $TARGET/srpt $TARGET/core/fileio_0/disk
 }
 
-# srp_login [<command that runs it elsewhere>]: the target goes by the GUID of a device; what it takes
-# for the initiator's name is its own address.
+# srp_login [<command that runs it elsewhere>]: the target goes by the GUID of a device; what it
+# takes for the initiator's name is its own address.
 srp_login() {
 	id=$(sed 's/^0x//' /sys/module/ib_srpt/parameters/srpt_service_guid)
-	"$@" sh -c "echo id_ext=$id,ioc_guid=$id,dest=$SRP_HOST:$SRP_PORT >/sys/class/infiniband_srp/srp-$SRP_USER-1/add_target"
+	"$@" sh -c "echo id_ext=$id,ioc_guid=$id,dest=$SRP_HOST:$SRP_PORT \
+		>/sys/class/infiniband_srp/srp-$SRP_USER-1/add_target"
 }

@@ -50,7 +50,7 @@ writes_end() {
 }
 
 link_goes() {
-	writes_begin && link_flaps emu1 && writes_end
+	flaps_under emu1 write_file late && file_is_right late && rm /tmp/there/late
 }
 
 # device_goes <emu0|emu1>: the mount is hard: whoever writes waits until the device is back.

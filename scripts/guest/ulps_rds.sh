@@ -32,20 +32,16 @@ echoes() {
 		[ $(($(words emu0) - before)) -ge $((MESSAGES * 12500)) ]
 }
 
-messages_begin() {
-	before=$(packets emu0)
-	rds_check send "$(address end0)" end0 "$(address veth0)" end0 $((MESSAGES * 10)) &
-	sender=$!
-	retry 400 packets_beyond $((before + 500)) emu0
-}
-
 link_goes() {
-	messages_begin && link_flaps emu0 && wait $sender
+	flaps_under emu0 rds_check send "$(address end0)" end0 "$(address veth0)" end0 $MESSAGES
 }
 
 # The device of the sender goes and comes back. RDS connects again, and no message is lost.
 device_goes() {
-	messages_begin && echo 0 >$CONFIG/emu0/enable &&
+	before=$(packets emu0)
+	rds_check send "$(address end0)" end0 "$(address veth0)" end0 $((MESSAGES * 10)) &
+	sender=$!
+	retry 400 packets_beyond $((before + 500)) emu0 && echo 0 >$CONFIG/emu0/enable &&
 		[ ! -e $IB/emu0 ] && echo 1 >$CONFIG/emu0/enable && wait $sender
 }
 

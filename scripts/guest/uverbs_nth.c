@@ -16,6 +16,9 @@
 
 #define NTH "/proc/thread-self/fail-nth"
 #define BYTES 65536
+/* A completion that has not come by then is lost. */
+#define MAX_POLLS 100000
+#define POLL_US 100
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
 
 static int nth_fd;
@@ -262,7 +265,7 @@ static int send_message(void)
 					       .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_recv_wr *bad_recv, recv = { 0 };
 	struct ibv_wc wc;
-	int err = connect_loop(), done = 0;
+	int err = connect_loop(), done = 0, tries = 0, nr;
 
 	/* Of a message that failed half way. */
 	while (ibv_poll_cq(cq, 1, &wc) > 0)
@@ -271,12 +274,15 @@ static int send_message(void)
 		err = ibv_post_recv(loop, &recv, &bad_recv);
 	if (!err)
 		err = ibv_post_send(loop, &send, &bad_send);
-	while (!err && done < 2) {
-		if (ibv_poll_cq(cq, 1, &wc) != 1)
+	for (; !err && done < 2; tries++) {
+		nr = ibv_poll_cq(cq, 1, &wc);
+		if (!nr && tries < MAX_POLLS) {
+			usleep(POLL_US);
 			continue;
+		}
 		done++;
-		if (wc.status)
-			err = EIO;
+		if (nr < 1 || wc.status)
+			err = nr < 1 ? ETIMEDOUT : EIO;
 	}
 	reset_loop();
 	return err;
@@ -495,8 +501,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, PROGRAM ": no allocation made a command fail\n");
 		return 1;
 	}
-	if (ibv_destroy_qp(qp) || ibv_destroy_qp(loop) || ibv_destroy_qp(ud) || ibv_destroy_srq(srq) || ibv_destroy_cq(cq) ||
-	    ibv_destroy_comp_channel(channel) || ibv_dealloc_pd(pd) || ibv_close_device(ctx))
+	if (ibv_destroy_qp(qp) || ibv_destroy_qp(loop) || ibv_destroy_qp(ud) ||
+	    ibv_destroy_srq(srq) || ibv_destroy_cq(cq) || ibv_destroy_comp_channel(channel) ||
+	    ibv_dealloc_pd(pd) || ibv_close_device(ctx))
 		die("cannot destroy");
 	printf("%d allocations failed in turn: %d errors, %d of them not ENOMEM, %d survived\n",
 	       tally.refused + tally.survived, tally.refused, other_errno.seen, tally.survived);

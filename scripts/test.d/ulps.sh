@@ -327,7 +327,8 @@ part_ulps() {
 	modules=$MAINLINE_MODULES
 	mainline_ulps_guest ulps_smc smc --env "CORE=mainline SMC_KIB=$SMC_KIB"
 	mainline_ulps_guest ulps_disks \
-		"ib_srp ib_srpt nvmet-rdma nvme-rdma ext4 crc32c_generic $scsi" --tools fio --env "CORE=mainline FILES=yes"
+		"ib_srp ib_srpt nvmet-rdma nvme-rdma ext4 crc32c_generic $scsi" \
+		--tools fio --env "CORE=mainline FILES=yes"
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
 	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
 	mainline_ulps_guest ulps_rds rds_rdma
