@@ -12,6 +12,9 @@
 #   MIB   what is moved each way, into a disk or file of DISK_MIB
 #   IDLE  in real time: see wait_idle
 
+# Initiators are where their targets are, without a command that would run them elsewhere.
+# shellcheck disable=SC2119
+
 # shellcheck source=disk.sh
 . /bin/disk.sh
 # shellcheck source=hosts.sh
@@ -69,7 +72,6 @@ nvme_runs() {
 
 srp_runs() {
 	SRP_HCA=$1 SRP_USER=$1
-	# shellcheck disable=SC2119
 	srp_target_up && srp_login && retry 200 [ -b /dev/sda ] && both_ways srp "$1" /dev/sda || return
 	# Debian's modules stay, so that the initiator has to be told.
 	echo 1 >/sys/block/sda/device/delete && retry 200 is_gone /dev/sda || return
@@ -86,7 +88,7 @@ nfs_runs() {
 # all_over <device>
 all_over() {
 	for ulp in $(echo "$ULPS" | tr : ' '); do
-		${ulp}_runs "$1" || fail "$ulp over $1"
+		"${ulp}_runs" "$1" || fail "$ulp over $1"
 	done
 }
 

@@ -95,7 +95,7 @@ ulps_guest() {
 	local what=$1 name=$2 need=$3 script=${2%%-*}
 	shift 3
 	spawn_guest "$what, $kernel" "$name-$kernel" --kernel "$kernel" --need "veth $need" \
-		--limit $((300 * scale)) --modules "$modules" \
+		--limit $((400 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
 		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
 		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
