@@ -118,26 +118,27 @@ fault_hits() {
 
 # The other commands that the kernel's own core is no hindrance to.
 is_seen() {
-	kverbs stats >/tmp/stats && kverbs stats --prometheus >/tmp/prometheus &&
-		kverbs top --count 2 --interval 1 >/tmp/top &&
-		grep -q '^kverbs_port_active{device="emu0",port="1"} 1$' /tmp/stats &&
-		grep -q '^kverbs_port_xmit_packets_total{device="emu0",port="1"} [1-9][0-9]*$' /tmp/prometheus &&
-		grep -q 'emu0' /tmp/top || {
-		cat /tmp/stats /tmp/prometheus /tmp/top
-		return 1
-	}
-	kverbs doctor >/tmp/doctor
-	grep -q '^ok  *devices  *emu0: port 1 is active$' /tmp/doctor &&
-		grep -q '^ok  *permissions .*/uverbs0$' /tmp/doctor &&
-		grep -q '^warn  *modules  *none are installed' /tmp/doctor &&
-		! grep '^fail' /tmp/doctor && return
-	cat /tmp/doctor
+	kverbs stats >/tmp/said && grep -q '^kverbs_port_active{device="emu0",port="1"} 1$' /tmp/said &&
+		kverbs stats --prometheus >/tmp/said &&
+		grep -q '^kverbs_port_xmit_packets_total{device="emu0",port="1"} [1-9]' /tmp/said &&
+		kverbs top --count 2 --interval 1 >/tmp/said && grep -q '^emu0 ' /tmp/said && return
+	cat /tmp/said
+	return 1
+}
+
+# It has no complaint but that what insmod has loaded is not installed.
+is_examined() {
+	kverbs doctor >/tmp/said && grep -q '^ok  *devices  *emu0: port 1 is active$' /tmp/said &&
+		grep -q '^ok  *permissions .*/uverbs0$' /tmp/said &&
+		grep -q '^warn  *modules  *none are installed' /tmp/said && return
+	cat /tmp/said
 	return 1
 }
 
 load kverbs_emu devices=1 || exit 1
 check "a rule of a process makes a request fail" fault_hits
-check "counters, rates and what the doctor says" is_seen
+check "stats and top have the device" is_seen
+check "doctor looks at what is loaded" is_examined
 check "RC is captured" captured rc "200 messages, 1000 frames, 0 messages lost" \
 	both_ends ibv_rc_pingpong -n 100
 check "UC is captured" captured uc "200 messages, 800 frames, 0 messages lost" \

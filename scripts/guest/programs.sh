@@ -170,7 +170,7 @@ perftests() {
 		row "${test}_bw" both_ends ${test}_bw -F -x "$GID" -n 200
 		# A client that is refused crashes, in librdmacm.
 		for tool in ${test}_lat ${test}_bw; do
-			READY=cm_listens row "$tool -R" both_ends_by_address $tool -F -R -n 100 -- \
+			READY=cm_listens row "$tool -R" both_ends_by_address "$tool" -F -R -n 100 -- \
 				-F -R -n 100 $HOST
 		done
 		[ $test = ib_atomic ] || row "${test}_bw -a" both_ends ${test}_bw -F -x "$GID" -a -n 5
