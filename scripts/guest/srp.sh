@@ -10,19 +10,19 @@ SRP_HCA=emu0
 SRP_USER=emu1
 
 srp_target_up() {
-	load_ulp ib_srpt && backstore_up && mkdir $TARGET/srpt || return 1
-	tpg=$TARGET/srpt/$(guid $SRP_HCA)/$(guid $SRP_HCA)
-	mkdir -p "$tpg/lun/lun_0" && ln -s $TARGET/core/fileio_0/disk "$tpg/lun/lun_0/disk" &&
+	load_ulp ib_srpt && backstore_up && mkdir "$TARGET/srpt" || return 1
+	tpg=$TARGET/srpt/$(guid "$SRP_HCA")/$(guid "$SRP_HCA")
+	mkdir -p "$tpg/lun/lun_0" && ln -s "$TARGET/core/fileio_0/disk" "$tpg/lun/lun_0/disk" &&
 		mkdir "$tpg/acls/$SRP_HOST" && mkdir "$tpg/acls/$SRP_HOST/lun_0" &&
 		ln -s "$tpg/lun/lun_0" "$tpg/acls/$SRP_HOST/lun_0/disk" && echo 1 >"$tpg/enable" &&
-		echo $SRP_PORT >$TARGET/srpt/discovery_auth/rdma_cm_port
+		echo $SRP_PORT >"$TARGET/srpt/discovery_auth/rdma_cm_port"
 }
 
 srp_target_down() {
-	echo 0 >$TARGET/srpt/discovery_auth/rdma_cm_port && echo 0 >"$tpg/enable" &&
+	echo 0 >"$TARGET/srpt/discovery_auth/rdma_cm_port" && echo 0 >"$tpg/enable" &&
 		rm "$tpg/acls/$SRP_HOST/lun_0/disk" "$tpg/lun/lun_0/disk" &&
 		rmdir "$tpg/acls/$SRP_HOST/lun_0" "$tpg/acls/$SRP_HOST" "$tpg/lun/lun_0" "$tpg" \
-			"${tpg%/*}" $TARGET/srpt $TARGET/core/fileio_0/disk
+			"${tpg%/*}" "$TARGET/srpt" "$TARGET/core/fileio_0/disk"
 }
 
 # srp_login [<command that runs it elsewhere>]: the target goes by the GUID of a device; what it

@@ -46,7 +46,7 @@ writes_begin() {
 }
 
 writes_end() {
-	wait $writer && file_is_right late && rm /tmp/there/late
+	wait "$writer" && file_is_right late && rm /tmp/there/late
 }
 
 link_goes() {

@@ -19,10 +19,10 @@ insert() {
 # and 1 if it did not arrive.
 sockets() {
 	before=$(packets) sent=''
-	smc_check serve 10.0.0.1 $KIB &
+	smc_check serve 10.0.0.1 "$KIB" &
 	server=$!
 	# SMC listens there as TCP, too.
-	if ! { PORT=7 retry 100 listening && there smc_check send 10.0.0.1 $KIB && wait $server; }; then
+	if ! { PORT=7 retry 100 listening && there smc_check send 10.0.0.1 "$KIB" && wait $server; }; then
 		kill $server 2>/dev/null
 		return 1
 	fi
