@@ -53,15 +53,15 @@ measure() {
 	began=$now rested=$idle
 	copy_all $((MIB / DISK_MIB)) "$4" "$5" "$6" && read_clock || return
 	ns=$((now - began))
-	[ -n "${IDLE:-}" ] || ns=$((ns - idle + rested))
+	[ "$HOW" = time ] || ns=$((ns - idle + rested))
 	result "row: how=$HOW ulp=$1 device=$2 way=$3 bytes=$((MIB << 20)) ns=$ns"
 	result "progress: $1 over $2: $3"
 }
 
 # both_ways <ulp> <device> <disk or file>
 both_ways() {
-	measure "$1" "$2" write if=/dev/zero of="$3" "oflag=direct" &&
-		measure "$1" "$2" read if="$3" of=/dev/null "iflag=direct"
+	measure "$1" "$2" write if=/dev/zero of="$3" oflag=direct &&
+		measure "$1" "$2" read if="$3" of=/dev/null iflag=direct
 }
 
 nvme_runs() {

@@ -11,6 +11,7 @@ CLASS=/sys/class/infiniband
 NODES=/dev/infiniband/ca
 PARAMETERS=/sys/module/kverbs_ca/parameters
 RAIL=$CONFIG/rail0
+COMMANDS="list show monitor reg p2p fault capture version switch doctor stats top"
 
 # shellcheck source=tool_lib.sh
 . /bin/tool_lib.sh
@@ -90,11 +91,11 @@ says_what_is_no_fault() {
 
 helps() {
 	gives 0 kverbs --version && out '^kverbs [0-9]' && gives 0 kverbs --help || return 1
-	for cmd in list show monitor reg p2p fault capture version switch doctor stats top; do
+	for cmd in $COMMANDS; do
 		out "^  $cmd " || return 1
 	done
-	for cmd in list show monitor reg p2p fault capture version switch doctor stats top; do
-		gives 0 kverbs $cmd --help && out "^Usage: kverbs $cmd" || return 1
+	for cmd in $COMMANDS; do
+		gives 0 kverbs "$cmd" --help && out "^Usage: kverbs $cmd" || return 1
 		case $cmd in
 		capture | top) ;;
 		*) out --json || return 1 ;;

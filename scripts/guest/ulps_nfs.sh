@@ -38,31 +38,23 @@ file_holds() {
 	write_file "$1" && moved "$before" emu1 && file_is_right "$1"
 }
 
-writes_begin() {
-	before=$(packets)
-	write_file late &
-	writer=$!
-	retry_while $writer packets_beyond $((before + 200))
-}
-
-writes_end() {
-	wait "$writer" && file_is_right late && rm /tmp/there/late
-}
-
 link_goes() {
 	flaps_under emu1 write_file late && file_is_right late && rm /tmp/there/late
 }
 
 # device_goes <emu0|emu1>: the mount is hard: whoever writes waits until the device is back.
 device_goes() {
-	writes_begin && echo 0 >"$CONFIG/$1/enable" &&
+	before=$(packets)
+	write_file late &
+	writer=$!
+	retry_while $writer packets_beyond $((before + 200)) && echo 0 >"$CONFIG/$1/enable" &&
 		[ ! -e "$IB/$1" ] || return 1
 	if [ "$1" = emu1 ]; then
 		there sh -c "echo 1 >$CONFIG/$1/enable"
 	else
 		echo 1 >"$CONFIG/$1/enable"
 	fi
-	writes_end
+	wait $writer && file_is_right late && rm /tmp/there/late
 }
 
 stop() {

@@ -9,38 +9,29 @@
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
 
-KIB=4096
-
 insert() {
 	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0 && load_ulp smc
 }
 
-# The data must be RDMA's, not TCP's: 16 KiB are four messages at least. Returns 2 if it was TCP's,
-# and 1 if it did not arrive.
+# sockets [<KiB>]: each way. The data must be RDMA's, not TCP's: 16 KiB are four messages at least.
+# Returns 2 if it was TCP's, and 1 if it did not arrive.
 sockets() {
-	before=$(packets) sent=''
-	smc_check serve 10.0.0.1 "$KIB" &
+	before=$(packets) sent='' kib=${1:-4096}
+	smc_check serve 10.0.0.1 "$kib" &
 	server=$!
 	# SMC listens there as TCP, too.
-	if ! { PORT=7 retry 100 listening && there smc_check send 10.0.0.1 "$KIB" && wait $server; }; then
+	if ! { PORT=7 retry 100 listening && there smc_check send 10.0.0.1 "$kib" && wait $server; }; then
 		kill $server 2>/dev/null
 		return 1
 	fi
 	sent=$(($(packets) - before))
-	[ $sent -ge $((KIB / 16)) ] || return 2
+	[ $sent -ge $((kib / 16)) ] || return 2
 }
 
-# SMC_KIB each way, if it is set.
-carries_much() {
-	KIB=${SMC_KIB:-$KIB}
-	rdma_is_used
-	moved=$?
-	KIB=4096
-	return $moved
-}
-
+# check() passes the argument on.
+# shellcheck disable=SC2120
 rdma_is_used() {
-	sockets && return
+	sockets "$@" && return
 	[ -z "$sent" ] || fail "SMC-R fell back to TCP: emu1 sent $sent messages"
 	return 1
 }
@@ -72,7 +63,7 @@ stop() {
 }
 
 insert || exit 1
-check "sockets of SMC-R" carries_much
+check "sockets of SMC-R" rdma_is_used "${SMC_KIB:-}"
 check "a device goes, and comes back" device_goes
 on_mainline || check "SMC ends" stop
 check "the devices go" remove_devices

@@ -8,6 +8,8 @@
 . /bin/disk.sh
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
+# shellcheck source=srp.sh
+. /bin/srp.sh
 
 # The target takes the GUID of the first HCA otherwise. Those of emulated ones begin with 02, as the
 # service IDs do that the connection manager gives away itself, and it refuses others of these.
@@ -19,21 +21,6 @@ load_target() {
 	else
 		load ib_srpt srpt_service_guid=0x$SERVICE
 	fi
-}
-
-target_up() {
-	load_target && backstore_up && mkdir $TARGET/srpt || return 1
-	tpg=$TARGET/srpt/$(guid emu0)/$(guid emu0)
-	acl=$tpg/acls/$(guid emu1)
-	mkdir -p "$tpg/lun/lun_0" && ln -s $TARGET/core/fileio_0/disk "$tpg/lun/lun_0/disk" &&
-		mkdir "$acl" && mkdir "$acl/lun_0" && ln -s "$tpg/lun/lun_0" "$acl/lun_0/disk" &&
-		echo 1 >"$tpg/enable"
-}
-
-target_down() {
-	echo 0 >"$tpg/enable" && rm "$acl/lun_0/disk" "$tpg/lun/lun_0/disk" &&
-		rmdir "$acl/lun_0" "$acl" "$tpg/lun/lun_0" "$tpg" "${tpg%/*}" $TARGET/srpt \
-			$TARGET/core/fileio_0/disk && unload ib_srpt
 }
 
 login() {
@@ -58,10 +45,10 @@ nobody_answers() {
 }
 
 ends() {
-	unload ib_srp && retry 200 is_gone /dev/sda && target_down
+	unload ib_srp && retry 200 is_gone /dev/sda && srp_unexport && unload ib_srpt
 }
 
-core_up && add_ib_devices && target_up || exit 1
+core_up && add_ib_devices && load_target && srp_export "$(guid emu1)" || exit 1
 load_ulp ib_srp
 check "without a subnet administrator nobody connects" nobody_answers
 check "a disk by SRP on InfiniBand" connects

@@ -198,16 +198,16 @@ static int destroy_qp(void)
 	return ibv_destroy_qp(qp2);
 }
 
-static int to_state(enum ibv_qp_state state)
+static int to_state(struct ibv_qp *of, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = state };
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	return ibv_modify_qp(of, &attr, IBV_QP_STATE);
 }
 
 static int to_reset(void)
 {
-	return to_state(IBV_QPS_RESET);
+	return to_state(qp, IBV_QPS_RESET);
 }
 
 static int to_init(void)
@@ -223,14 +223,12 @@ static int to_error(void)
 {
 	int err = to_init();
 
-	return err ? err : to_state(IBV_QPS_ERR);
+	return err ? err : to_state(qp, IBV_QPS_ERR);
 }
 
 static int reset_loop(void)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
-
-	return ibv_modify_qp(loop, &attr, IBV_QP_STATE);
+	return to_state(loop, IBV_QPS_RESET);
 }
 
 /* A connection with itself, from the start: the one before may have failed half way. */
@@ -258,6 +256,23 @@ static int connect_loop(void)
 	return err;
 }
 
+/* Waits for a completion. */
+static int completion(void)
+{
+	struct ibv_wc wc;
+	int i, nr;
+
+	for (i = 0; !(nr = ibv_poll_cq(cq, 1, &wc)) && i < MAX_POLLS; i++)
+		usleep(POLL_US);
+	if (!nr)
+		errno = ETIMEDOUT;
+	else if (nr < 0 || wc.status)
+		errno = EIO;
+	else
+		return 0;
+	return errno;
+}
+
 /* A message over the connection, which exists for this long. Its doorbell is a command, too. */
 static int send_message(void)
 {
@@ -265,7 +280,7 @@ static int send_message(void)
 					       .send_flags = IBV_SEND_SIGNALED };
 	struct ibv_recv_wr *bad_recv, recv = { 0 };
 	struct ibv_wc wc;
-	int err = connect_loop(), done = 0, tries = 0, nr;
+	int err = connect_loop(), i;
 
 	/* Of a message that failed half way. */
 	while (ibv_poll_cq(cq, 1, &wc) > 0)
@@ -274,16 +289,8 @@ static int send_message(void)
 		err = ibv_post_recv(loop, &recv, &bad_recv);
 	if (!err)
 		err = ibv_post_send(loop, &send, &bad_send);
-	for (; !err && done < 2; tries++) {
-		nr = ibv_poll_cq(cq, 1, &wc);
-		if (!nr && tries < MAX_POLLS) {
-			usleep(POLL_US);
-			continue;
-		}
-		done++;
-		if (nr < 1 || wc.status)
-			err = nr < 1 ? ETIMEDOUT : EIO;
-	}
+	for (i = 0; !err && i < 2; i++)
+		err = completion();
 	reset_loop();
 	return err;
 }
