@@ -441,8 +441,8 @@ EXPORT_SYMBOL(ib_find_exact_cached_pkey);
  * @pkey: result
  *
  * Context: Process, may sleep.
- * Return: 0; -EINVAL if there is no such port or index, as for any port without P_Keys; or
- *	   the error of the driver.
+ * Return: 0; -EINVAL if there is no such port or index; -EOPNOTSUPP if the driver has no P_Keys,
+ *	   as for iWARP; or the error of the driver.
  */
 int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 {
@@ -450,11 +450,11 @@ int ib_query_pkey(struct ib_device *device, u32 port_num, u16 index, u16 *pkey)
 
 	if (!rdma_is_port_valid(device, port_num) || !device->port_data)
 		return ib_invalid_port(device, "query_pkey", port_num, _RET_IP_);
+	if (!device->ops.query_pkey)
+		return -EOPNOTSUPP;
 	size = device->port_data[port_num].immutable.pkey_tbl_len;
 	if (index >= size)
 		return ib_invalid_index(device, "query_pkey", port_num, index, size, _RET_IP_);
-	if (!device->ops.query_pkey)
-		return -EOPNOTSUPP;
 	return read_pkey(device, port_num, index, pkey, _RET_IP_);
 }
 EXPORT_SYMBOL(ib_query_pkey);

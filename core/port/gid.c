@@ -327,25 +327,6 @@ out:
 	return ret;
 }
 
-static bool entry_is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
-			    struct ib_gid_want *want, unsigned int nr)
-{
-	bool is_default = entry->attr.index < table->nr_default;
-	unsigned int i;
-
-	for (i = 0; i < nr; i++) {
-		if (want[i].is_default != is_default ||
-		    want[i].type != entry->attr.gid_type ||
-		    want[i].ndev != rcu_access_pointer(entry->attr.ndev) ||
-		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)) ||
-		    netns_cookie(want[i].ndev) != entry->netns)
-			continue;
-		want[i].present = true;
-		return true;
-	}
-	return false;
-}
-
 static int find_free_slot(struct ib_gid_table *table, bool is_default)
 {
 	unsigned int i = is_default ? 0 : table->nr_default;
@@ -355,6 +336,36 @@ static int find_free_slot(struct ib_gid_table *table, bool is_default)
 		if (!rcu_access_pointer(table->slots[i]))
 			return i;
 	return -ENOSPC;
+}
+
+/*
+ * Whether a GID is for the slots of default GIDs. If entries that are still referenced occupy
+ * these, one that is an address as well is for the others: it was one of them all along.
+ */
+static bool is_for_default(struct ib_gid_table *table, const struct ib_gid_want *want)
+{
+	return want->is_default && !(want->is_address && find_free_slot(table, true) < 0);
+}
+
+/* Of entries that are not for default GIDs after those that are: these may have left slots. */
+static bool entry_is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
+			    struct ib_gid_want *want, unsigned int nr)
+{
+	bool is_default = entry->attr.index < table->nr_default;
+	unsigned int i;
+
+	for (i = 0; i < nr; i++) {
+		if (want[i].present ||
+		    (is_default ? !want[i].is_default : is_for_default(table, &want[i])) ||
+		    want[i].type != entry->attr.gid_type ||
+		    want[i].ndev != rcu_access_pointer(entry->attr.ndev) ||
+		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)) ||
+		    netns_cookie(want[i].ndev) != entry->netns)
+			continue;
+		want[i].present = true;
+		return true;
+	}
+	return false;
 }
 
 /*
@@ -368,7 +379,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 {
 	struct ib_gid_table *table = ib_port(dev, port)->gids;
 	struct gid_entry *entry;
-	bool full[2] = {};
+	bool full[2] = {}, is_default;
 	int ret, failed = 0;
 	unsigned int i;
 
@@ -382,11 +393,12 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		*changed = true;
 	}
 	for (i = 0; i < nr; i++) {
-		if (want[i].present || full[want[i].is_default])
+		is_default = is_for_default(table, &want[i]);
+		if (want[i].present || full[is_default])
 			continue;
 		cond_resched();
-		ret = find_free_slot(table, want[i].is_default);
-		full[want[i].is_default] = ret < 0;
+		ret = find_free_slot(table, is_default);
+		full[is_default] = ret < 0;
 		if (ret >= 0)
 			ret = add_entry(dev, port, table, ret, &want[i]);
 		if (!ret)
@@ -396,7 +408,7 @@ int ib_gid_table_sync(struct ib_device *dev, u32 port,
 		else
 			ibdev_warn_ratelimited(dev, "port %u: cannot add GID %pI6%s (%d)\n",
 					       port, want[i].gid.raw,
-					       full[want[i].is_default] ?
+					       full[is_default] ?
 					       ", and maybe others: no slot is free" : "",
 					       ret);
 	}

@@ -37,6 +37,7 @@ u64 ib_cache_subnet_prefix(struct ib_device *dev, u32 port);
  * @type: its type
  * @ndev: its network device, held by the caller that fills this
  * @is_default: it belongs in the slots reserved for default GIDs
+ * @is_address: it is a default GID, and an address of @ndev as well
  * @present: it was found in the table
  * @order: place in the list, in which they get the free slots
  */
@@ -45,6 +46,7 @@ struct ib_gid_want {
 	enum ib_gid_type type;
 	struct net_device *ndev;
 	bool is_default;
+	bool is_address;
 	bool present;
 	unsigned int order;
 };

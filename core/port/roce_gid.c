@@ -111,8 +111,9 @@ static void list_default_gid(struct gid_list *list, struct net_device *ndev)
 		.global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL),
 	};
 
-	addrconf_ifid_eui48(&gid.raw[8], ndev);
-	list_gid(list, &gid, ndev, true);
+	/* Others, such as tunnels, have no MAC address to make one of. */
+	if (!addrconf_ifid_eui48(&gid.raw[8], ndev))
+		list_gid(list, &gid, ndev, true);
 }
 
 static void list_ipv4_gids(struct gid_list *list, struct net_device *ndev)
@@ -228,7 +229,7 @@ static void list_gids(struct gid_list *list, struct net_device *ndev)
 	active = active_slave(ndev);
 	u.active = active == ndev;
 	/* An idle slave has the address of the bond, which the active one has as well. */
-	if (netdev_is_alive(ndev) && ndev->type == ARPHRD_ETHER && (!active || u.active)) {
+	if (netdev_is_alive(ndev) && (!active || u.active)) {
 		list_default_gid(list, ndev);
 		list_addrs(list, ndev);
 		netdev_walk_all_upper_dev_rcu(ndev, list_upper_addrs, &priv);
@@ -270,7 +271,7 @@ static int compare_gids_and_order(const void *a, const void *b)
 
 /*
  * Of GIDs that are listed twice, keeps the first: the link-local address usually is the default
- * GID, too. Sorts rather than compares each with each: a container with a network device on top
+ * GID, too, and is noted as such. Sorts rather than compares each with each: a container with a network device on top
  * of the port's can give it any number of addresses.
  */
 static void drop_duplicates(struct gid_list *list)
@@ -280,10 +281,12 @@ static void drop_duplicates(struct gid_list *list)
 
 	sort(want, list->nr, sizeof(*want), compare_gids_and_order, NULL);
 	for (i = 0; i < list->nr; i++) {
-		if (nr && !compare_gids(&want[nr - 1], &want[i]))
+		if (nr && !compare_gids(&want[nr - 1], &want[i])) {
+			want[nr - 1].is_address |= !want[i].is_default;
 			dev_put(want[i].ndev);
-		else
+		} else {
 			want[nr++] = want[i];
+		}
 	}
 	list->nr = nr;
 	sort(want, nr, sizeof(*want), compare_order, NULL);

@@ -479,6 +479,7 @@ static void change_netdev(struct mock *m, struct net_device *ndev)
 	rdma_roce_rescan_device(m->ibdev);
 }
 
+/* A network device that is down has no link-local address. */
 static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 {
 	struct net_device *ndev = kvt_netdev(test);
@@ -487,6 +488,9 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	union ib_gid gid = default_gid(ndev);
 	const struct ib_gid_attr *attr;
 
+	rtnl_lock();
+	dev_close(ndev);
+	rtnl_unlock();
 	attr = KVT_PTR(test, rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	change_netdev(m, NULL);
 	change_netdev(m, ndev);
@@ -495,6 +499,50 @@ static void gid_without_a_slot_comes_when_one_is_free(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -ENOENT, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
 	rdma_put_gid_attr(attr);
 	KUNIT_EXPECT_TRUE(test, wait_for_find(ev, m->ibdev, &gid, ndev, true));
+}
+
+static void link_local_gid_does_not_wait_for_a_default_slot(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_up_eth(test, "kvtm_a", ndev);
+	struct gid_events *ev = gid_events_up(test, m);
+	union ib_gid gid = default_gid(ndev);
+	const struct ib_gid_attr *attr;
+	int index, again;
+
+	attr = KVT_PTR(test, rdma_find_gid(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
+	KUNIT_EXPECT_LT(test, (u32)attr->index, 2);
+	change_netdev(m, NULL);
+	change_netdev(m, ndev);
+	index = find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev);
+	KUNIT_EXPECT_GE(test, index, 2);
+	KUNIT_EXPECT_LT(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE, ndev), 2);
+	/* It stays where it is, as long as there is reason. */
+	rdma_roce_rescan_device(m->ibdev);
+	KUNIT_EXPECT_EQ(test, index, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev));
+	rdma_put_gid_attr(attr);
+	do {
+		again = find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev);
+	} while ((again < 0 || again >= 2) && kvt_wait(&ev->got));
+	KUNIT_EXPECT_LT(test, again, 2);
+}
+
+static void network_device_of_any_type_has_gids(struct kunit *test)
+{
+	struct net_device *ndev = kvt_netdev(test);
+	struct mock *m = mock_up_eth(test, "kvtm_a", NULL);
+	__be32 addr = in_aton("192.0.2.7");
+	union ib_gid gid = ip4_gid(addr);
+
+	/* As lo, or a tunnel. */
+	ndev->type = ARPHRD_LOOPBACK;
+	KUNIT_ASSERT_EQ(test, 0, kvt_netdev_ip4(ndev, addr, true));
+	change_netdev(m, ndev);
+	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev), 2);
+	gid = default_gid(ndev);
+	KUNIT_EXPECT_GE(test, find(m->ibdev, &gid, IB_GID_TYPE_ROCE_UDP_ENCAP, ndev), 0);
+	change_netdev(m, NULL);
+	ndev->type = ARPHRD_ETHER;
 }
 
 /* Whoever gives a network device very many addresses must not fill the log with them. */
@@ -582,6 +630,8 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(held_roce_entry_does_not_hold_the_netdev),
 	KUNIT_CASE(netdev_set_before_registration_can_go),
 	KUNIT_CASE(gid_without_a_slot_comes_when_one_is_free),
+	KUNIT_CASE(link_local_gid_does_not_wait_for_a_default_slot),
+	KUNIT_CASE(network_device_of_any_type_has_gids),
 	KUNIT_CASE(full_table_keeps_the_first_addresses_and_is_told_once),
 	KUNIT_CASE(rescan_of_an_unregistered_device_adds_nothing),
 	KUNIT_CASE(gid_refused_by_the_driver_is_not_there),
