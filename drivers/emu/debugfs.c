@@ -27,7 +27,8 @@
  *
  * Objects: a queue pair is found in the device's table under RCU, which keeps its
  * memory; an event of a queue pair that is being destroyed is dropped. CQs and
- * SRQs are held by their restrack entry, which delays their destruction.
+ * SRQs are held by their restrack entry, which delays their destruction; under
+ * older mainline cores only that of their memory, and their events are dropped.
  */
 #include <linux/debugfs.h>
 #include <linux/seq_file.h>

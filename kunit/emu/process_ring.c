@@ -167,6 +167,76 @@ static void completion_that_the_owner_has_not_seen_is_copied(struct kunit *test)
 	rig_destroy_qp(test, &other->r->b);
 }
 
+/* How many times an owner looks for more at most, before it leaves that to a work item. */
+#define LOOKS	256
+
+/* A process whose queue pairs complete so much that the copying is left to a work item. */
+struct busy {
+	struct link *link, *other;
+	int left;		/* times that the owner still looks */
+	int wrong;
+	struct kvt_gate gate;	/* where the work item stands still */
+};
+
+static void work_stands_still(void *arg)
+{
+	struct busy *b = arg;
+
+	kvt_gate_sleep(&b->gate);
+}
+
+static void owner_must_look_again(void *arg)
+{
+	struct ib_uverbs_wc wc;
+	struct busy *b = arg;
+
+	if (--b->left)
+		kverbs_delay_set("emu_user_cq_copied", owner_must_look_again, b);
+	else
+		kverbs_delay_set_any("emu_user_cq_work", work_stands_still, b);
+	b->wrong += !process_poll(b->link->cq, &wc) || wc.status != IB_WC_SUCCESS ||
+		    link_send(b->other, 2, 0) || !link_sent(b->other) ||
+		    !process_recv(b->other->rings.rq, 2, NULL, 0);
+}
+
+static int reset_fn(void *arg)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_RESET };
+	struct busy *b = arg;
+
+	return ib_modify_qp(b->link->r->b.qp, &attr, IB_QP_STATE);
+}
+
+/*
+ * As when a process reads an event that a queue pair is drained, polls, and destroys it: what has
+ * completed must not be lost on its way to the process.
+ */
+static void completion_on_its_way_outlives_its_queue_pair(struct kunit *test)
+{
+	struct busy *b = kvt_zalloc(test, sizeof(*b));
+	struct kvt_thread *reset;
+
+	b->link = two_links(test, &b->other);
+	b->left = LOOKS - 1;
+	kvt_gate_init(&b->gate);
+	kverbs_delay_set("emu_user_cq_copied", owner_must_look_again, b);
+	KUNIT_EXPECT_EQ(test, 0, link_send(b->link, 1, 0));
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&b->gate.entered));
+	KUNIT_EXPECT_EQ(test, 0, b->wrong);
+	KUNIT_ASSERT_TRUE(test, process_recv(b->link->rings.rq, 3, NULL, 0));
+	KUNIT_EXPECT_EQ(test, 0, link_send(b->link, 3, 0));
+
+	reset = kvt_thread_start(test, -1, reset_fn, b);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(reset));
+	kvt_gate_open(&b->gate);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reset));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(reset));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	EXPECT_POLLED(test, b->link, 2, IB_WC_SUCCESS);
+	EXPECT_POLLED(test, b->link, 3, IB_WC_SUCCESS);
+	rig_destroy_qp(test, &b->other->r->b);
+}
+
 /* --- receives that are posted in the error state --- */
 
 /* More than are looked at in a quarter of a second. */
@@ -477,6 +547,7 @@ static struct kunit_case emu_process_ring_cases[] = {
 	KUNIT_CASE(process_and_kernel_send_to_each_other),
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
+	KUNIT_CASE(completion_on_its_way_outlives_its_queue_pair),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
 	KUNIT_CASE(atomic_without_room_for_its_element_is_refused),
 	KUNIT_CASE(u7_recovery_flushes_what_a_process_posted_before),

@@ -68,11 +68,16 @@ static bool emu_cq_published(const struct emu_cq_ring *ring, u32 pos)
 /* Puts a queue in error for good, and raises the event, once. Any context but NMI. */
 void emu_cq_fail(struct emu_cq *cq)
 {
+	struct emu_cq_ring *ring;
+
 	/* Full barrier, pairs with the one in emu_cq_replace(). */
 	if (xchg(&cq->overrun, true))
 		return;
 	rcu_read_lock();
-	WRITE_ONCE(READ_ONCE(cq->in)->room, 0);
+	ring = READ_ONCE(cq->in);
+	/* Under an older mainline's core, debugfs may reach a CQ that is being destroyed. */
+	if (ring)
+		WRITE_ONCE(ring->room, 0);
 	rcu_read_unlock();
 	ib_cq_notify_event(&cq->ibcq, IB_EVENT_CQ_ERR);
 }
@@ -360,35 +365,25 @@ int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc)
 }
 
 /*
- * Finds the oldest completion of a queue that only the caller polls; false if there is none. It
- * stays where it is, and preemption off, until emu_cq_pop().
+ * Finds the oldest completion of a process's queue, which only the caller polls; false if there is
+ * none. It stays where it is, and preemption off, until emu_cq_pop(). None is struck out in these.
  */
 bool emu_cq_front(struct emu_cq *cq, struct emu_cq_place *at)
 {
 	/* acquire: pair E */
 	struct emu_cq_ring *ring = smp_load_acquire(&cq->out);
-	const struct emu_cqe *cqe;
-	struct ib_qp *ibqp;
-	u32 tail;
+	u32 tail = atomic_read(&ring->tail);
 
-	do {
+	while (unlikely(!emu_cq_published(ring, tail))) {
+		ring = emu_cq_next(cq, ring);
+		if (!ring)
+			return false;
 		tail = atomic_read(&ring->tail);
-		if (unlikely(!emu_cq_published(ring, tail))) {
-			ring = emu_cq_next(cq, ring);
-			continue;
-		}
-		cqe = emu_cq_entry(ring, tail);
-		/* It may be struck out now, but then the queue pair stays for a grace period. */
-		ibqp = READ_ONCE(cqe->qp);
-		if (likely(!emu_cq_is_struck(ibqp))) {
-			at->ring = ring;
-			at->cqe = cqe;
-			at->qp = to_eqp(ibqp);
-			return true;
-		}
-		emu_cq_skip(ring, tail, ibqp);
-	} while (ring);
-	return false;
+	}
+	at->ring = ring;
+	at->cqe = emu_cq_entry(ring, tail);
+	at->qp = to_eqp(READ_ONCE(at->cqe->qp));
+	return true;
 }
 
 /* Takes the completion that emu_cq_front() found. */
@@ -519,23 +514,30 @@ static void emu_ring_forget_qp(struct emu_cq_ring *ring, struct ib_qp *qp)
 	}
 }
 
-/*
- * Strikes out the entries of a queue pair that completes nothing any more, so
- * that nobody polls a completion of it later on. Process context.
- */
-void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
+static void emu_cq_strike_out(struct emu_cq *cq, struct ib_qp *qp)
 {
 	struct emu_cq_ring *ring;
 
-	/* Keeps the rings, too. */
-	mutex_lock(&cq->resize_lock);
 	/* acquire: pair E */
 	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next)) {
-		emu_ring_forget_qp(ring, &qp->ibqp);
-		/* Only its poller moves @tail of a process's queue; and that runs soon anyway. */
-		if (!cq->user)
-			emu_ring_skip_struck(ring);
+		emu_ring_forget_qp(ring, qp);
+		emu_ring_skip_struck(ring);
 	}
+}
+
+/*
+ * Strikes out the entries of a queue pair that completes nothing any more, so that nobody polls a
+ * completion of it later on. A process gets those that are there: it may know by an event that
+ * there are no more, and destroy the queue pair. Process context.
+ */
+void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp)
+{
+	/* Keeps the rings, too. */
+	mutex_lock(&cq->resize_lock);
+	if (cq->user)
+		emu_user->settle(cq);
+	else
+		emu_cq_strike_out(cq, &qp->ibqp);
 	/*
 	 * Once no queue pair is left, no completion comes that would notify: send
 	 * now what is deferred.
@@ -728,6 +730,8 @@ int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata)
 		ibdev_warn_ratelimited(ibcq->device,
 				       "CQ overrun: a CQ of %s lost %d completions\n",
 				       ibcq->res.kern_name ?: "a process", atomic_read(&cq->lost));
+	WRITE_ONCE(cq->in, NULL);
+	/* After a grace period, so emu_cq_fail() has left the ring. */
 	emu_cq_reclaim(cq, NULL);
 	return 0;
 }

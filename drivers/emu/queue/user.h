@@ -60,6 +60,8 @@ struct emu_refusal {
  *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
  *	the queue pair is frozen
  * @completed: there may be something to poll. Any context but NMI
+ * @settle: returns once the process has what is in its CQ now. Process context, with the CQ's
+ *	resize_lock held
  */
 struct emu_user_ops {
 	bool (*fetch)(struct emu_qp *qp, struct emu_refusal *refusal);
@@ -71,6 +73,7 @@ struct emu_user_ops {
 	void (*drop_sends)(struct emu_qp *qp, u32 end);
 	void (*flushed)(struct emu_qp *qp);
 	void (*completed)(struct emu_cq *cq, bool solicited);
+	void (*settle)(struct emu_cq *cq);
 };
 
 /* Set before there is an object of a process; defined in qp.c. */

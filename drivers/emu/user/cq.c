@@ -195,6 +195,7 @@ static void emu_user_cq_work(struct work_struct *work)
 	struct emu_user_cq *ucq = container_of(work, struct emu_user_cq, work);
 	bool done;
 
+	kverbs_delay("emu_user_cq_work");
 	do {
 		preempt_disable();
 		done = emu_user_cq_pump(ucq);
@@ -215,6 +216,27 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 	if (atomic_xchg(&ucq->pump, EMU_PUMP_RERUN) == EMU_PUMP_IDLE)
 		emu_user_cq_pump_or_queue(ucq);
 	preempt_enable();
+}
+
+/*
+ * See @settle of struct emu_user_ops. Until a position rather than until nobody copies: other queue
+ * pairs may complete without end.
+ */
+void emu_user_settle_cq(struct emu_cq *cq)
+{
+	struct emu_cq_ring *ring;
+	u32 head;
+
+	lockdep_assert_held(&cq->resize_lock);
+	/* acquire: pair E of queue/cq.c */
+	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next)) {
+		head = atomic_read(&ring->head);
+		while ((s32)(head - (u32)atomic_read(&ring->tail)) > 0) {
+			emu_user_completed(cq, false);
+			flush_work(&cq->user->work);
+			cond_resched();
+		}
+	}
 }
 
 /* Returns the size of the kernel's CQ: at least that of the ring, so the ring fills up first. */

@@ -125,6 +125,7 @@ static const struct emu_user_ops emu_user_queues = {
 	.drop_sends = emu_user_drop_sends,
 	.flushed = emu_user_watch_recvs,
 	.completed = emu_user_completed,
+	.settle = emu_user_settle_cq,
 };
 
 /**

@@ -39,6 +39,7 @@ void emu_user_quiesce_cq(struct emu_cq *cq);
 void emu_user_free_cq(struct emu_cq *cq);
 int emu_user_resize_cq(struct emu_cq *cq, int cqe, struct ib_udata *udata);
 void emu_user_completed(struct emu_cq *cq, bool solicited);
+void emu_user_settle_cq(struct emu_cq *cq);
 u32 emu_user_cqe(u32 cqe);
 
 /* send.c */
