@@ -151,17 +151,18 @@ static int emu_link_register(struct emu_device *edev, const char *name,
 }
 
 /*
- * Unregisters the device if its network device has gone before the device was registered: the
- * notifier could not do it then.
+ * Unregisters the device if its network device has left @net, or has gone, before the device was
+ * registered: the notifier could not do it then.
  */
-static void emu_link_check_netdev(const struct net_device *netdev)
+static void emu_link_check_netdev(const struct net_device *netdev, const struct net *net)
 {
 	struct emu_link *link;
 
 	rtnl_lock();
 	mutex_lock(&emu_links_lock);
 	list_for_each_entry(link, &emu_links, entry) {
-		if (link->netdev == netdev && !link->edev->ports[0].netdev)
+		if (link->netdev == netdev &&
+		    (!link->edev->ports[0].netdev || !net_eq(dev_net(netdev), net)))
 			queue_work(emu_links_wq, &link->unregister);
 	}
 	mutex_unlock(&emu_links_lock);
@@ -182,6 +183,7 @@ static void emu_link_add_debugfs(struct emu_device *edev)
 
 static int emu_link_new(const char *name, struct net_device *netdev)
 {
+	const struct net *net = dev_net(netdev);
 	struct emu_port_config config;
 	struct emu_device_spec spec = {
 		.name = name,
@@ -207,7 +209,7 @@ static int emu_link_new(const char *name, struct net_device *netdev)
 		emu_device_free(edev);
 	} else {
 		emu_link_add_debugfs(edev);
-		emu_link_check_netdev(netdev);
+		emu_link_check_netdev(netdev, net);
 	}
 	put_device(&ibdev->dev);
 	return err;
