@@ -288,6 +288,8 @@ ulps_uml() {
 # ulps_on <kernel>: all that there are, on kverbs' core.
 ulps_on() {
 	local kernel=$1 scsi="target_core_mod target_core_file sd_mod"
+	# Some are built into one kernel or the other.
+	local ciphers="ccm cmac ctr gcm ghash_generic sha512_generic"
 	need_build "$kernel"
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules "$kernel")"
 	build_job "${build_index["build, $kernel"]}" "build, ULPs, $kernel" build_ulps "$kernel"
@@ -304,6 +306,8 @@ ulps_on() {
 	ulps_guest "SRP on InfiniBand" ulps_srp_ib "$scsi scsi_transport_srp"
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
+	# So does ksmbd.
+	ulps_guest "SMB Direct" ulps_smb "$ciphers nls_utf8" --tools ksmbd --breaks "7 8"
 	ulps_processes
 }
 
