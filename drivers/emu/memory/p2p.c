@@ -133,8 +133,8 @@ void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
 	void *mem = NULL;
 	u64 offset, size;
 
-	/* The copy of a long message comes here with preemption on. */
-	rcu_read_lock();
+	/* The copy of a long message comes here with preemption on. _sched: this is cheaper. */
+	rcu_read_lock_sched();
 	list_for_each_entry_rcu(range, &edev->p2p.ranges, entry) {
 		kverbs_delay("emu_p2p_span");
 		offset = phys - range->start;
@@ -144,7 +144,7 @@ void *emu_p2p_span(struct emu_device *edev, u64 addr, u64 len)
 			break;
 		}
 	}
-	rcu_read_unlock();
+	rcu_read_unlock_sched();
 	return mem;
 }
 
