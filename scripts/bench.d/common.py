@@ -4,6 +4,7 @@ text.
 """
 
 import csv
+import pathlib
 import sys
 
 
@@ -73,13 +74,28 @@ def columns(head, rows, first=26, width=11):
         yield "  " + row[0].ljust(first) + "".join(cell.rjust(width) for cell in row[1:])
 
 
-def main(args, doc, make_csv, write_table, write_plots, load):
-    """The three actions that scripts/bench requests from a bench."""
-    if len(args) == 3 and args[0] == "csv":
-        make_csv(args[1], args[2])
-    elif len(args) == 2 and args[0] == "table":
-        write_table(load(args[1]))
-    elif len(args) == 3 and args[0] == "plots":
-        write_plots(load(args[1]), args[2])
+def section(title, head, rows, *widths):
+    """A table with its title; nothing if it is empty."""
+    if rows:
+        yield from [title, "", *columns(head, rows, *widths), ""]
+
+
+def main(key, columns_of_csv, load, table, about, write_plots):
+    """What scripts/bench requests from a bench, which is a program of its name:
+
+    csv <rows of the guest> <provenance>    the results, as CSV: those of the rows that have @key
+    table <csv>                             the same as a table, and what it is @about
+    plots <csv> <directory>                 and as SVG
+    """
+    what, *paths = sys.argv[1:]
+    if what == "csv":
+        write_csv(read_rows(paths[0], key), columns_of_csv, paths[1])
+    elif what == "table":
+        results = load(paths[0])
+        for line in [*results.heading(pathlib.Path(sys.argv[0]).stem), "", *table(results)]:
+            print(line.rstrip())
+        print(about, end="")
+    elif what == "plots":
+        write_plots(load(paths[0]), paths[1])
     else:
-        sys.exit(doc)
+        sys.exit(main.__doc__)

@@ -1,13 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench cq".
-
-usage: cq.py csv <rows of the guest> <provenance>    the results, as CSV
-       cq.py table <csv>                             the same as a table
-       cq.py plots <csv> <directory>                 and as SVG
-"""
-
-import sys
+"""Results of "scripts/bench cq"; common.main() has the usage."""
 
 import common
 import svg
@@ -72,10 +65,6 @@ How to reproduce
 """
 
 
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "mode"), COLUMNS, provenance_path)
-
-
 class Results(common.Results):
     """The contents of cq.csv."""
 
@@ -87,6 +76,11 @@ class Results(common.Results):
         self.cqs = sorted({row["cqs"] for row in self.pick(mode="load")})
         self.loads = sorted({row["load"] for row in self.rows
                              if row["mode"] == "load" and row["rate"]} - {100})
+
+    def heading(self, bench):
+        yield from super().heading(bench)
+        if self.about.get("quick") == "true":
+            yield "--quick: few messages; percentiles are rough"
 
     def second(self):
         """What a second is."""
@@ -118,11 +112,8 @@ def cost_table(results):
             rows.append([f"{layer}, {cqs} CQ{'s' if cqs > 1 else ''}",
                          f'{bare["each_ps"] / 1000:.1f}'] +
                         ["-" if cost is None else f"{cost / 1000:+.1f}" for cost in costs])
-    if rows:
-        yield "Cost: instructions per completion, of the plain loop, and beyond it"
-        yield ""
-        yield from common.columns(["", "plain loop"] + CONTEXTS, rows)
-        yield ""
+    yield from common.section("Cost: instructions per completion, of the plain loop, and beyond it",
+                              ["", "plain loop"] + CONTEXTS, rows)
 
 
 def burst_table(results, title, value):
@@ -131,17 +122,10 @@ def burst_table(results, title, value):
         found = [results.one(layer=layer, mode="burst", ctx=ctx, cqs=1) for ctx in CONTEXTS]
         if any(found):
             rows.append([layer] + [value(row) if row else "-" for row in found])
-    if rows:
-        yield title
-        yield ""
-        yield from common.columns([""] + CONTEXTS, rows)
-        yield ""
+    yield from common.section(title, [""] + CONTEXTS, rows)
 
 
 def rate_table(results):
-    yield f"Rate: thousands of messages per second, closed loop, by number of CQs;"
-    yield f"{results.second()}"
-    yield ""
     rows = []
     for layer in results.layers:
         for ctx in results.contexts(layer):
@@ -149,8 +133,8 @@ def rate_table(results):
                      for cqs in results.cqs]
             rows.append([f"{layer}, {ctx}"] +
                         [f'{row["per_s"] / 1000:.1f}' if row else "-" for row in found])
-    yield from common.columns(["CQs"] + [str(cqs) for cqs in results.cqs], rows)
-    yield ""
+    yield "Rate: thousands of messages per second, closed loop, by number of CQs;"
+    yield from common.section(results.second(), ["CQs"] + [str(cqs) for cqs in results.cqs], rows)
 
 
 def micro(ns):
@@ -177,21 +161,14 @@ def per_burst(row):
     return f'{row["schedules"] / row["bursts"]:g}'
 
 
-def write_table(results):
-    for line in results.heading("cq"):
-        print(line)
-    if results.about.get("quick") == "true":
-        print("--quick: few messages; percentiles are rough")
-    print()
-    for lines in (cost_table(results),
-                  burst_table(results, "Schedulings of the context for a burst of 4096, one CQ",
-                              per_burst),
-                  burst_table(results, "Instructions from the notification to the first done()",
-                              lambda row: str(row["wake_ns"])),
-                  rate_table(results), delay_tables(results)):
-        for line in lines:
-            print(line.rstrip())
-    print(ABOUT, end="")
+def table(results):
+    yield from cost_table(results)
+    yield from burst_table(results, "Schedulings of the context for a burst of 4096, one CQ",
+                           per_burst)
+    yield from burst_table(results, "Instructions from the notification to the first done()",
+                           lambda row: str(row["wake_ns"]))
+    yield from rate_table(results)
+    yield from delay_tables(results)
 
 
 # --- as pictures --------------------------------------------------------------
@@ -307,4 +284,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("mode", COLUMNS, Results, table, ABOUT, write_plots)

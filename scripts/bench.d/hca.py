@@ -1,14 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench hca".
-
-usage: hca.py csv <rows of the guest> <provenance>    the results, as CSV
-       hca.py table <csv>                             the same as a table
-       hca.py plots <csv> <directory>                 and as SVG
-"""
+"""Results of "scripts/bench hca"; common.main() has the usage."""
 
 import statistics
-import sys
 
 import common
 import svg
@@ -82,10 +76,6 @@ How to reproduce
     scripts/bench hca --plot     # tables and plots again, from hca.csv
     scripts/bench profile        # where the instructions of a message go
 """
-
-
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "op"), COLUMNS, provenance_path)
 
 
 class Results(common.Results):
@@ -178,10 +168,6 @@ def single_table(results):
 
 
 def batch_table(results):
-    if not results.batched_ops:
-        return
-    yield f"Batches of {BATCH}: {results.unit} per message, window 64"
-    yield ""
     rows = []
     for op in results.batched_ops:
         for row in results.pick(layer="kverbs", op=op, batch=BATCH):
@@ -191,15 +177,13 @@ def batch_table(results):
             rows.append([name, cell(results.each("kverbs", op, row["size"], 64, **how)),
                          cell(results.each("mainline", op, row["size"], 64, **how)),
                          cell(results.ratio(op, row["size"], 64, **how), 1, "x")])
-    yield from common.columns(["", "emu", "rxe", ""], rows, 36, 10)
-    yield ""
+    yield from common.section(f"Batches of {BATCH}: {results.unit} per message, window 64",
+                              ["", "emu", "rxe", ""], rows, 36, 10)
 
 
 def ends_table(results):
     if not results.pick(op="ends"):
         return
-    yield "An end on each CPU: SEND of 64 bytes, in real time; us: p50 and p99 of the latency"
-    yield ""
     rows = []
     for window in (64, 1):
         row = [f"window {window}"]
@@ -210,17 +194,14 @@ def ends_table(results):
         row.append(cell(quotient(results.ends("kverbs", window, "per_s"),
                                  results.ends("mainline", window, "per_s")), 1, "x"))
         rows.append(row)
-    yield from common.columns(["", "emu a s", "p50 us", "p99 us", "rxe a s", "p50 us", "p99 us",
-                               ""], rows, 12, 10)
-    yield ""
+    yield from common.section(
+        "An end on each CPU: SEND of 64 bytes, in real time; us: p50 and p99 of the latency",
+        ["", "emu a s", "p50 us", "p99 us", "rxe a s", "p50 us", "p99 us", ""], rows, 12, 10)
 
 
 def copy_table(results):
     if not results.pick(layer="cpu"):
         return
-    yield (f"Copying: {results.unit} per message, one request a call, and times as much as "
-           "memcpy(), window 64")
-    yield ""
     rows = []
     ops = [op for op in results.single_ops if op != "send_srq"]
     for size in results.sizes:
@@ -232,8 +213,9 @@ def copy_table(results):
     head = ["", "memcpy()"]
     for op in ops:
         head += [OPS[op], ""]
-    yield from common.columns(head, rows, 10, 12)
-    yield ""
+    yield from common.section(
+        f"Copying: {results.unit} per message, one request a call, and times as much as "
+        "memcpy(), window 64", head, rows, 10, 12)
 
 
 def target(what, value, limit, digits, at_most=True):
@@ -269,12 +251,9 @@ def target_table(results):
     yield ""
 
 
-def write_table(results):
-    for lines in (results.heading("hca"), [""], target_table(results), single_table(results),
-                  batch_table(results), ends_table(results), copy_table(results)):
-        for line in lines:
-            print(line.rstrip())
-    print(ABOUT, end="")
+def table(results):
+    for part in (target_table, single_table, batch_table, ends_table, copy_table):
+        yield from part(results)
 
 
 # --- as pictures --------------------------------------------------------------
@@ -398,4 +377,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("op", COLUMNS, Results, table, ABOUT, write_plots)

@@ -1,13 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench hotplug".
-
-usage: hotplug.py csv <rows of the guest> <provenance>    the results, as CSV
-       hotplug.py table <csv>                             the same as a table
-       hotplug.py plots <csv> <directory>                 and as SVG
-"""
-
-import sys
+"""Results of "scripts/bench hotplug"; common.main() has the usage."""
 
 import common
 import svg
@@ -40,10 +33,6 @@ How to reproduce
 """
 
 
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "kind"), COLUMNS, provenance_path)
-
-
 class Results(common.Results):
     """The contents of hotplug.csv."""
 
@@ -60,27 +49,24 @@ def rank(times, percent):
     return times[min(len(times) * percent // 100, len(times) - 1)]
 
 
-def write_table(results):
-    for line in results.heading("hotplug"):
-        print(line)
-    print("\nBy clients: thousands of instructions for a device\n")
+def table(results):
     rows = [[str(row["clients"]), f'{row["come_ns"] / 1000:.1f}', f'{row["go_ns"] / 1000:.1f}']
             for row in results.by_clients]
-    for line in common.columns(["clients", "added", "removed"], rows, 10):
-        print(line.rstrip())
-    print("\nPlug: milliseconds of the guest's time, median / 90th percentile / longest\n")
+    yield from common.section("By clients: thousands of instructions for a device",
+                              ["clients", "added", "removed"], rows, 10)
     rows = []
     for client, name in CLIENTS.items():
         cells = [results.times(client, way) for way in WAYS]
         rows.append([f"{name}, {len(cells[0])} cycles"] +
                     [f"{rank(times, 50):.2f} / {rank(times, 90):.2f} / {times[-1]:.2f}"
                      for times in cells])
-    for line in common.columns([""] + list(WAYS.values()), rows, 46, 26):
-        print(line.rstrip())
+    yield from common.section(
+        "Plug: milliseconds of the guest's time, median / 90th percentile / longest",
+        [""] + list(WAYS.values()), rows, 46, 26)
     busy, gone = (rank(results.times("hotplug", way), 50) for way in ("go_cpu", "go"))
-    print("\nWhere requests were in progress, the process that removed the device ran for\n"
-          f"{busy:.2f} of the {gone:.2f} milliseconds; it waited for the others.")
-    print(f"\n{ABOUT}", end="")
+    yield "Where requests were in progress, the process that removed the device ran for"
+    yield f"{busy:.2f} of the {gone:.2f} milliseconds; it waited for the others."
+    yield ""
 
 
 def write_plots(results, directory):
@@ -107,4 +93,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("kind", COLUMNS, Results, table, ABOUT, write_plots)

@@ -1,13 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench p2p".
-
-usage: p2p.py csv <rows of the guest> <provenance>    the results, as CSV
-       p2p.py table <csv>                             the same as a table
-       p2p.py plots <csv> <directory>                 and as SVG
-"""
-
-import sys
+"""Results of "scripts/bench p2p"; common.main() has the usage."""
 
 import common
 import svg
@@ -34,10 +27,6 @@ How to reproduce
 """
 
 
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "kind"), COLUMNS, provenance_path)
-
-
 class Results(common.Results):
     """The contents of p2p.csv."""
 
@@ -52,21 +41,17 @@ def ratio(row):
     return 100 * row["p2p_ns"] / row["host_ns"]
 
 
-def write_table(results):
-    for line in results.heading("p2p"):
-        print(line)
+def table(results):
     rows = [[f'{common.size_name(row["bytes"])}, {row["region"]} region', str(row["host_ns"]),
              str(row["p2p_ns"]), f"{ratio(row):.1f}%"] for row in results.writes]
-    print("\nRDMA WRITE: instructions, into system memory and into peer-to-peer memory\n")
-    for line in common.columns(["", "system", "peer", ""], rows):
-        print(line.rstrip())
+    yield from common.section(
+        "RDMA WRITE: instructions, into system memory and into peer-to-peer memory",
+        ["", "system", "peer", ""], rows)
     rows = [[f'{common.size_name(row["bytes"])}, {row["used"]}% allocated', str(row["ns"])]
             for row in results.allocs]
-    print("\nAllocating and freeing: instructions\n")
-    for line in common.columns(["", ""], rows):
-        print(line.rstrip())
-    print("\nRegions: " + "; ".join(f"{name}: {what}" for name, what in REGIONS.items()))
-    print(f"\n{ABOUT}", end="")
+    yield from common.section("Allocating and freeing: instructions", ["", ""], rows)
+    yield "Regions: " + "; ".join(f"{name}: {what}" for name, what in REGIONS.items())
+    yield ""
 
 
 def plot_writes(results, panel):
@@ -100,4 +85,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("kind", COLUMNS, Results, table, ABOUT, write_plots)

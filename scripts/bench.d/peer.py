@@ -1,13 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench peer".
-
-usage: peer.py csv <rows of the guest> <provenance>    the results, as CSV
-       peer.py table <csv>                             the same as a table
-       peer.py plots <csv> <directory>                 and as SVG
-"""
-
-import sys
+"""Results of "scripts/bench peer"; common.main() has the usage."""
 
 import common
 import svg
@@ -31,10 +24,6 @@ How to reproduce
 """
 
 
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "live"), COLUMNS, provenance_path)
-
-
 class Results(common.Results):
     """The contents of peer.csv."""
 
@@ -49,16 +38,13 @@ class Results(common.Results):
         return row[f"{way}_ns"] - row[f"client_{way}_ns"]
 
 
-def write_table(results):
-    for line in results.heading("peer"):
-        print(line)
+def table(results):
     for way, name in WAYS.items():
         rows = [[common.size_name(size)] + [str(results.cost(way, live, size))
                                             for live in results.live] for size in results.sizes]
-        print(f"\n{name.capitalize()}: instructions, by the number of other regions\n")
-        for line in common.columns([""] + [str(live) for live in results.live], rows, 10, 12):
-            print(line.rstrip())
-    print(f"\n{ABOUT}", end="")
+        yield from common.section(
+            f"{name.capitalize()}: instructions, by the number of other regions",
+            [""] + [str(live) for live in results.live], rows, 10, 12)
 
 
 def write_plots(results, directory):
@@ -84,4 +70,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("live", COLUMNS, Results, table, ABOUT, write_plots)

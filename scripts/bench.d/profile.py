@@ -244,10 +244,8 @@ def layer_table(cases):
     rows.append(["as the clock says", *(number(case.clock) for case in cases)])
     rows.append(["locked instructions", *(number(case.locked, 1) for case in cases)])
     rows.append(["full barriers", *(number(case.barriers, 1) for case in cases)])
-    yield "Instructions a message, by layer; beside each case its limit"
-    yield ""
-    yield from common.columns(["", *(case.name() for case in cases)], rows, 38, 14)
-    yield ""
+    return common.section("Instructions a message, by layer; beside each case its limit",
+                          ["", *(case.name() for case in cases)], rows, 38, 14)
 
 
 def top_of(case, counter):

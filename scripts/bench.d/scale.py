@@ -1,13 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench scale".
-
-usage: scale.py csv <rows of the guest> <provenance>    the results, as CSV
-       scale.py table <csv>                             the same as a table
-       scale.py plots <csv> <directory>                 and as SVG
-"""
-
-import sys
+"""Results of "scripts/bench scale"; common.main() has the usage."""
 
 import common
 import svg
@@ -59,10 +52,6 @@ How to reproduce
 """
 
 
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "mode"), COLUMNS, provenance_path)
-
-
 class Results(common.Results):
     """The contents of scale.csv."""
 
@@ -109,14 +98,9 @@ def sweep_table(results, key):
         yield ""
 
 
-def write_table(results):
-    for line in results.heading("scale"):
-        print(line)
-    print()
+def table(results):
     for key in KEYS:
-        for line in sweep_table(results, key):
-            print(line.rstrip())
-    print(ABOUT, end="")
+        yield from sweep_table(results, key)
 
 
 # --- as pictures --------------------------------------------------------------
@@ -147,4 +131,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("mode", COLUMNS, Results, table, ABOUT, write_plots)

@@ -1,13 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Results of "scripts/bench ulps".
-
-usage: ulps.py csv <rows of the guest> <provenance>    the results, as CSV
-       ulps.py table <csv>                             the same as a table
-       ulps.py plots <csv> <directory>                 and as SVG
-"""
-
-import sys
+"""Results of "scripts/bench ulps"; common.main() has the usage."""
 
 import common
 import svg
@@ -38,16 +31,17 @@ How to reproduce
 """
 
 
-def make_csv(rows_path, provenance_path):
-    common.write_csv(common.read_rows(rows_path, "ulp"), COLUMNS, provenance_path)
-
-
 class Results(common.Results):
     """The contents of ulps.csv."""
 
     def __init__(self, path):
         super().__init__(path)
         self.ulps = [ulp for ulp in NAMES if self.pick(ulp=ulp)]
+
+    def heading(self, bench):
+        yield from super().heading(bench)
+        if "time" in self.about:
+            yield f'MiB a second: {self.about["time"]}'
 
     def per_byte(self, ulp, way, device):
         row = self.one(how="count", ulp=ulp, way=way, device=device)
@@ -72,16 +66,10 @@ def table_rows(results):
             yield [f"{NAMES[ulp]}, {way}"] + cells
 
 
-def write_table(results):
-    for line in results.heading("ulps"):
-        print(line)
-    if "time" in results.about:
-        print(f'MiB a second: {results.about["time"]}')
-    print("\nInstructions a byte, and MiB a second\n")
-    head = ["", "emu", "rxe", "", "emu MiB/s", "rxe MiB/s", ""]
-    for line in common.columns(head, list(table_rows(results)), 38, 11):
-        print(line.rstrip())
-    print(f"\n{ABOUT}", end="")
+def table(results):
+    yield from common.section("Instructions a byte, and MiB a second",
+                              ["", "emu", "rxe", "", "emu MiB/s", "rxe MiB/s", ""],
+                              list(table_rows(results)), 38)
 
 
 def write_plots(results, directory):
@@ -102,4 +90,4 @@ def write_plots(results, directory):
 
 
 if __name__ == "__main__":
-    common.main(sys.argv[1:], __doc__, make_csv, write_table, write_plots, Results)
+    common.main("ulp", COLUMNS, Results, table, ABOUT, write_plots)
