@@ -51,8 +51,7 @@ check_ca() {
 	program_files "$2"
 	check_guest "the interface to user space, $kernel" "ca-$kernel" \
 		--kernel "$kernel" --append $CA_APPEND --need dummy --limit 1800 --env "TESTS=${2// /:}" \
-		--modules "$(run_modules "$3")" "${FILES[@]}" \
-		--file "$KV_SCRIPTS/guest/ca_cases.sh" --run "$KV_SCRIPTS/guest/ca.sh"
+		--modules "$(run_modules "$3")" "${FILES[@]}" --run "$KV_SCRIPTS/guest/ca.sh"
 }
 
 # check_ca_bounce <kernel> <modules>: no user's memory is registered by way of a copy.
@@ -61,7 +60,7 @@ check_ca_bounce() {
 	check_guest "memory that the HCA does not reach, $1" "ca-bounce-$1" --kernel "$1" \
 		--append "$CA_APPEND swiotlb=force" --need dummy --limit 300 \
 		--env "TESTS=ca_memory ONLY=copy" --modules "$(run_modules "$2")" "${FILES[@]}" \
-		--file "$KV_SCRIPTS/guest/ca_cases.sh" --run "$KV_SCRIPTS/guest/ca.sh"
+		--run "$KV_SCRIPTS/guest/ca.sh"
 }
 
 # check_json <what> <name of a run>: what the command wrote as JSON is read here: a guest
@@ -88,8 +87,7 @@ check_ca_tool() {
 	local kernel=$1
 	check_guest "the command kverbs, $kernel" "ca-tool-$kernel" --kernel "$kernel" \
 		--need dummy --limit 300 --modules "$(run_modules "$2") $2/kverbs_fake_gpu.ko" \
-		--file "$PROGRAMS/kverbs" --file "$KV_SCRIPTS/guest/tool_lib.sh" \
-		--run "$KV_SCRIPTS/guest/ca_tool.sh"
+		--file "$PROGRAMS/kverbs" --run "$KV_SCRIPTS/guest/ca_tool.sh"
 	check_json "the command's JSON is valid, $kernel" "ca-tool-$kernel"
 }
 
@@ -103,7 +101,7 @@ check_ca_fuzz() {
 		--limit $((1800 * scale)) --append "$append" \
 		--env "REQUESTS=$2 SEED=$RANDOM" \
 		--modules "$(run_modules "$3")" --file "$PROGRAMS/ca_fuzz" \
-		--file "$KV_SCRIPTS/guest/ca_cases.sh" --run "$KV_SCRIPTS/guest/ca_fuzz.sh"
+		--run "$KV_SCRIPTS/guest/ca_fuzz.sh"
 }
 
 part_ca() {

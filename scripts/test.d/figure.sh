@@ -43,8 +43,7 @@ spawn_user_figures() {
 		--run "$KV_SCRIPTS/guest/figure_user.sh"
 	add_job check "$PARALLEL" "${needs[*]-}" "the speed of perftest" check_tools "" \
 		"the speed of perftest" speed --kernel 6.12 --limit 400 --need "$need" \
-		--modules "${MAINLINE_MODULES%% *}" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--run "$KV_SCRIPTS/guest/speed.sh"
+		--modules "${MAINLINE_MODULES%% *}" --run "$KV_SCRIPTS/guest/speed.sh"
 }
 
 # Instructions are counted: the kernel's self-tests of its ciphers would count.
@@ -57,18 +56,16 @@ part_figure() {
 	need_build 6.12
 	spawn_guest "what a message costs" figure --kernel 6.12 --icount \
 		--limit 300 --append cryptomgr.notests \
-		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/message.sh" --file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--run "$KV_SCRIPTS/guest/figure.sh"
+		--modules "$(run_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/figure.sh"
 	spawn "a profile and the clock" check_profile
 	spawn_guest "what a completion costs" figure_cq --kernel 6.12 --icount --limit 300 \
 		--append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
-		--file "$KV_SCRIPTS/guest/cqbench.sh" --run "$KV_SCRIPTS/guest/figure_cq.sh"
+		--run "$KV_SCRIPTS/guest/figure_cq.sh"
 	spawn_guest "what the contract checker costs" figure_contract --kernel 6.12 \
 		--icount --limit 300 --append cryptomgr.notests \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
-		--file "$KV_SCRIPTS/guest/cqbench.sh" --run "$KV_SCRIPTS/guest/figure_contract.sh"
+		--run "$KV_SCRIPTS/guest/figure_contract.sh"
 	spawn_guest "what many objects cost" figure_scale --kernel 6.12 --icount \
 		--limit $((200 * scale)) --append cryptomgr.notests \
 		--env "QPS=10000 DEVICES=$((100 * scale))" \
@@ -87,20 +84,17 @@ part_figure() {
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_bar_mem.ko
-		$MODULES_DIR/kverbs_p2pwrite.ko" \
-		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --run "$KV_SCRIPTS/guest/p2p_write_cost.sh"
+		$MODULES_DIR/kverbs_p2pwrite.ko" --run "$KV_SCRIPTS/guest/p2p_write_cost.sh"
 	spawn_guest "what peer-to-peer memory costs" figure_p2p --kernel 6.12 --icount \
 		--limit 300 --append cryptomgr.notests \
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
-		--modules "$(p2pbench_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --run "$KV_SCRIPTS/guest/p2p_cost.sh"
+		--modules "$(p2pbench_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/p2p_cost.sh"
 	# In real time: they want both of the machine's processors.
 	spawn_guest_alone "peer-to-peer memory on two CPUs" p2p_cpus --kernel 6.12 --limit 400 \
 		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
-		--modules "$(p2pbench_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --run "$KV_SCRIPTS/guest/p2p_cpus.sh"
+		--modules "$(p2pbench_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/p2p_cpus.sh"
 	spawn_guest_alone "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
 		--run "$KV_SCRIPTS/guest/peer_cpus.sh"

@@ -20,8 +20,7 @@ check_hotplug() {
 		--limit $((1200 + 9 * $3)) --append "$CA_APPEND" \
 		--env "CYCLES=$3 BOUND=$4 CASES=$5" \
 		--modules "$(hotplug_modules "${built[$tree]}")" \
-		--file "$PROGRAMS/ca_hotplug" --file "$KV_SCRIPTS/guest/ca_cases.sh" \
-		--run "$KV_SCRIPTS/guest/hotplug.sh" "${@:6}"
+		--file "$PROGRAMS/ca_hotplug" --run "$KV_SCRIPTS/guest/hotplug.sh" "${@:6}"
 }
 
 # Those with cpus, peers and orders want two CPUs.

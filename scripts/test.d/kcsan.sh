@@ -12,9 +12,7 @@ check_races() {
 	shift 4
 	check_guest "no data race in $what, kcsan" "$name" --kernel kcsan --limit 3600 \
 		--append "$CA_APPEND" --env "RUN=$run.sh $variables" \
-		--modules "$modules" \
-		--file "$KV_SCRIPTS/guest/ca_cases.sh" --file "$KV_SCRIPTS/guest/$run.sh" \
-		--run "$KV_SCRIPTS/guest/kcsan.sh" "$@"
+		--modules "$modules" --run "$KV_SCRIPTS/guest/kcsan.sh" "$@"
 }
 
 # The modules' paths, of suites that may not be built yet.
@@ -80,7 +78,7 @@ part_kcsan() {
 	p2p_machine --monitor "$work/monitor-kcsan"
 	spawn_races "providers that go" p2p_unplug \
 		"BY=button SAYS=waiting OWN=1 SEED=$RANDOM $("$KV_SCRIPTS/p2p-machine" --print names)" \
-		"$(p2p_modules kcsan "$dir")" --file "$KV_SCRIPTS/guest/p2p_lib.sh" "${MACHINE[@]}"
+		"$(p2p_modules kcsan "$dir")" "${MACHINE[@]}"
 	program_files "fake_gpu peer_e2e peer_dmabuf peer_sysfs"
 	spawn_races "peer memory" peer \
 		"OPERATIONS=500 SEED=$RANDOM GPUS=ram MOVES=$(dmabufs_move kcsan)" \
@@ -88,6 +86,5 @@ part_kcsan() {
 	program_files "$tests"
 	spawn_races "the interface to user space" ca "TESTS=${tests// /:}" "$core" \
 		--need dummy "${FILES[@]}"
-	spawn_races "links, ports and faults" control "" "$core" --need dummy \
-		--file "$KV_SCRIPTS/guest/pingpong.sh"
+	spawn_races "links, ports and faults" control "" "$core" --need dummy
 }

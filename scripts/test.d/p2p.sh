@@ -40,7 +40,6 @@ check_p2p() {
 	check_guest "$what, $tree" "p2p-$tree-${what//[ ,]/-}" --kernel "$kernel" --limit 800 \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names) SEED=$RANDOM $variables" \
 		--modules "$(p2p_modules "$tree" "${built[$tree]}")" \
-		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --file "$KV_SCRIPTS/guest/ca_cases.sh" \
 		--run "$KV_SCRIPTS/guest/$run.sh" "${MACHINE[@]}" "$@"
 }
 
@@ -75,8 +74,7 @@ check_p2p_routes() {
 	local what="routes, $3, $4" own=0
 	[ "$3" = kernel ] || own=1
 	if [ "$4" = host ]; then p2p_machine --zen; else p2p_machine; fi
-	check_p2p "$what" p2p_matrix "$1" "$2" "OWN=$own ACROSS=$4" \
-		--file "$PROGRAMS/kverbs" --file "$KV_SCRIPTS/guest/tool_lib.sh"
+	check_p2p "$what" p2p_matrix "$1" "$2" "OWN=$own ACROSS=$4" --file "$PROGRAMS/kverbs"
 	check_json "the JSON of $what is valid, $2" "p2p-$2-${what//[ ,]/-}"
 }
 

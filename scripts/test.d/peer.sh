@@ -32,8 +32,7 @@ check_peer() {
 	check_guest "peer memory, $kernel, $gpus" "$name" --kernel "$kernel" \
 		--append "$CA_APPEND" --limit $((900 * scale)) "${FILES[@]}" \
 		--env "OPERATIONS=$operations SEED=$RANDOM GPUS=$gpus MOVES=$(dmabufs_move "$tree")" \
-		--modules "$(peer_modules "${built[$tree]}")" \
-		--file "$KV_SCRIPTS/guest/ca_cases.sh" --run "$KV_SCRIPTS/guest/peer.sh" "$@"
+		--modules "$(peer_modules "${built[$tree]}")" --run "$KV_SCRIPTS/guest/peer.sh" "$@"
 }
 
 # check_peer_stress <kernel> <operations>: it wants each operation to have met a device that
@@ -43,7 +42,7 @@ check_peer_stress() {
 		--limit $((900 + 300 * scale)) --append "$CA_APPEND" \
 		--env "OPERATIONS=$2 SEED=$RANDOM" \
 		--modules "$(peer_modules "${built[$1]}")" --file "$PROGRAMS/peer_stress" \
-		--file "$KV_SCRIPTS/guest/ca_cases.sh" --run "$KV_SCRIPTS/guest/peer_stress.sh"
+		--run "$KV_SCRIPTS/guest/peer_stress.sh"
 }
 
 part_peer() {

@@ -20,7 +20,7 @@ check_tools() {
 
 # check_userspace <arguments of check_guest>: with what there is to check verbs of processes.
 check_userspace() {
-	check_tools "$(echo "$KV_SCRIPTS"/guest/uverbs_*.c)" "$@" --file "$KV_SCRIPTS/guest/cores.sh"
+	check_tools "$(echo "$KV_SCRIPTS"/guest/uverbs_*.c)" "$@"
 }
 
 # check_programs <what it shows> <module> [<arguments of scripts/programs>]
@@ -92,7 +92,7 @@ stock_processes() {
 		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
 		--kernel "$1" --need "$need" --env "$env" --append "$append" \
 		--limit $((560 * scale)) --modules "$MAINLINE_MODULES" \
-		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+		--run "$KV_SCRIPTS/guest/userspace.sh"
 }
 
 # stock_mainline <kernel>: what else there is under the kernel's own ib_core, if it has one.
@@ -110,8 +110,7 @@ stock_mainline() {
 	spawn_guest "the software HCA under mainline's core, $STOCK_NAME" "mainline-$STOCK_NAME" \
 		--kernel "$kernel" --need "dummy nvmet-rdma nvme-rdma" --append "$append" \
 		--env "SCALE=$scale DISK=yes" --limit $((240 * scale)) \
-		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
+		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/rdmalink.c" \
 		--run "$KV_SCRIPTS/guest/mainline.sh"
 	[[ $kernel = *-cloud ]] || spawn "processes make random commands, $STOCK_NAME" check_userspace \
 		"processes make random commands, $STOCK_NAME" "uverbs-fuzz-$STOCK_NAME" \
@@ -136,7 +135,7 @@ stock_mainline() {
 		"messages of the software HCA are captured, $STOCK_NAME" "capture-$STOCK_NAME" \
 		--kernel "$kernel" --need "dummy rdma_ucm" --limit $((300 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KVERBS_COMMAND" \
-		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/capture.sh"
+		--run "$KV_SCRIPTS/guest/capture.sh"
 }
 
 # stock_run <kernel>: under kverbs' own core.
@@ -145,14 +144,10 @@ stock_run() {
 	spawn_guest "load, run, unload, $STOCK_NAME" "stock-$STOCK_NAME" \
 		--kernel "$1" --need dummy --env "SCALE=$scale" \
 		--limit $((240 * scale)) \
-		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--run "$KV_SCRIPTS/guest/stock.sh"
+		--modules "$(run_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/stock.sh"
 	spawn_guest "links, ports and faults, $STOCK_NAME" "control-$STOCK_NAME" \
 		--kernel "$1" --need dummy --limit 300 \
-		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--run "$KV_SCRIPTS/guest/control.sh"
+		--modules "$(run_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/control.sh"
 }
 
 # What every user of the device runs.

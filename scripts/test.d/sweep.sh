@@ -44,9 +44,7 @@ part_sweep() {
 	spawn_guest "allocation failures, $kernel" sweep --kernel "$kernel" --limit 3600 \
 		--append rcupdate.rcu_expedited=1 --env "$TURNS" \
 		--modules "$(run_modules "$MODULES_DIR")" \
-		--file "$KV_SCRIPTS/guest/failnth.c" \
-		--file "$KV_SCRIPTS/guest/pingpong.sh" \
-		--run "$KV_SCRIPTS/guest/sweep.sh"
+		--file "$KV_SCRIPTS/guest/failnth.c" --run "$KV_SCRIPTS/guest/sweep.sh"
 	need_initfail "$kernel"
 	if whole; then
 		spawn "allocation failures in init, 1" check_init $kernel 1 MODULES=$core:kverbs_emu

@@ -97,9 +97,7 @@ ulps_guest() {
 	spawn_guest "$what, $kernel" "$name-$kernel" --kernel "$kernel" --need "veth $need" \
 		--limit $((400 * scale)) --modules "$modules" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rds_check.c" \
-		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--file "$KV_SCRIPTS/guest/hosts.sh" --file "$KV_SCRIPTS/guest/rdmalink.c" \
-		--file "$KV_SCRIPTS/guest/nfs.sh" --file "$KV_SCRIPTS/guest/srp.sh" \
+		--file "$KV_SCRIPTS/guest/rdmalink.c" \
 		--run "$KV_SCRIPTS/guest/$script.sh" "$@"
 }
 
@@ -115,8 +113,7 @@ machine() {
 	guest "machines-$(basename "$dir")-$end" --kernel 6.12 --tree "$(cat "$dir/tree")" \
 		--env "END=$end" --limit $((400 * scale)) --modules "$3" \
 		--need "virtio_net sch_netem nvmet nvme-fabrics crc32_generic $4" \
-		--file "$KV_SCRIPTS/guest/rdmalink.c" --file "$KV_SCRIPTS/guest/disk.sh" \
-		--file "$KV_SCRIPTS/guest/cores.sh" --run "$KV_SCRIPTS/guest/machines.sh" --qemu \
+		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/machines.sh" --qemu \
 		"-device virtio-net-pci,netdev=wire,mac=52:54:00:07:00:0$mac -netdev \
 dgram,id=wire,local.type=unix,local.path=$dir/$end,remote.type=unix,remote.path=$dir/$other"
 }
@@ -157,12 +154,11 @@ ulps_machines() {
 ulps_processes() {
 	spawn "9P, $kernel" check_userspace "9P, $kernel" "ulps-9p-$kernel" --kernel "$kernel" \
 		--need "veth 9pnet 9p" --limit $((300 * scale)) --modules "$modules" \
-		--file "$KV_SCRIPTS/guest/hosts.sh" --run "$KV_SCRIPTS/guest/ulps_9p.sh"
+		--run "$KV_SCRIPTS/guest/ulps_9p.sh"
 	spawn "processes use kverbs' core, $kernel" check_userspace \
 		"processes use kverbs' core, $kernel" "ulps-user-$kernel" --kernel "$kernel" \
 		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
-		--modules "$modules" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--run "$KV_SCRIPTS/guest/userspace.sh"
+		--modules "$modules" --run "$KV_SCRIPTS/guest/userspace.sh"
 }
 
 # The same, with what is enough to run on one kernel.
@@ -199,9 +195,7 @@ check_copy_offload() {
 	check_guest "$what" "$name" --kernel "$1" --need "veth nvme-fabrics" \
 		--limit $((400 * scale)) --modules "$2" \
 		--env "$("$KV_SCRIPTS/p2p-machine" --print names) TRACE=$dir/trace" \
-		"${MACHINE[@]}" \
-		--file "$KV_SCRIPTS/guest/p2p_lib.sh" --file "$KV_SCRIPTS/guest/disk.sh" \
-		--file "$KV_SCRIPTS/guest/hosts.sh" --run "$KV_SCRIPTS/guest/ulps_p2p.sh"
+		"${MACHINE[@]}" --run "$KV_SCRIPTS/guest/ulps_p2p.sh"
 	# 16 MiB there and back.
 	drive_moved "$dir/trace" $((32 << 20)) >"$work/$name.drive" 2>&1 || true
 	check_empty "by its trace, the drive moved all data in its own memory, $1" "$work/$name.drive"
@@ -246,38 +240,31 @@ ulps_programs() {
 # is off. One guest for several scripts, for each boots and looks for leaks.
 ulps_uml() {
 	local modules append=dma_debug=off what="the connection manager, NVMe, SMC-R and hostile MADs"
-	local mads=20000
-	local scripts=(ulps ulps_smc ulps_disks ulps_mad) name
-	local files=(--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rdmalink.c")
+	local mads=20000 scripts=ulps:ulps_smc:ulps_disks:ulps_mad
 	need_build uml
 	# Not siw, which needs modules of the kernel that the others do not.
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules uml cm uverbs nvme smc echo)"
 	build_job "${build_index["build, uml"]}" "build, ULPs, uml" build_uml_ulps "$MODULES_DIR"
 	! quick || mads=10000
-	for name in ends disk hosts srp "${scripts[@]}"; do
-		files+=(--file "$KV_SCRIPTS/guest/$name.sh")
-	done
 	spawn "$what, uml" check_userspace "$what, uml" ulps-uml --kernel uml --append "$append" \
 		--need "nvmet nvme-fabrics" --limit $((560 * scale)) --modules "$modules" \
-		--env "SCRIPTS=$(tr ' ' : <<<"${scripts[*]}") DISK=no DISKS=nvme MADS=$((mads * scale))" \
-		"${files[@]}" --run "$KV_SCRIPTS/guest/ulps_some.sh"
+		--env "SCRIPTS=$scripts DISK=no DISKS=nvme MADS=$((mads * scale))" \
+		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rdmalink.c" \
+		--run "$KV_SCRIPTS/guest/ulps_some.sh"
 	quick && return
 	spawn "processes use kverbs' core, uml" check_userspace \
 		"processes use kverbs' core, uml" ulps-user-uml --kernel uml \
 		--env "DOORBELLS=$((9000 * scale)) PROGRAMS=sleep" --append "$append" \
-		--limit $((560 * scale)) --modules "$modules" \
-		--file "$KV_SCRIPTS/guest/ends.sh" --run "$KV_SCRIPTS/guest/userspace.sh"
+		--limit $((560 * scale)) --modules "$modules" --run "$KV_SCRIPTS/guest/userspace.sh"
 	# IPoIB frees what its own work still uses, at times: not in the default tier.
 	spawn_guest "IP over InfiniBand, uml" ulps_ipoib-uml --kernel uml --append "$append" \
 		--limit $((200 * scale)) \
 		--modules "$(run_modules "$MODULES_DIR") $(ulps_modules uml ipoib)" \
-		--file "$KV_SCRIPTS/guest/ends.sh" --file "$KV_SCRIPTS/guest/hosts.sh" \
 		--run "$KV_SCRIPTS/guest/ulps_ipoib.sh"
 	# siw calls the handlers of a CQ inside its modify_qp.
 	spawn "siw, uml" check_userspace "siw, uml" ulps-siw-uml --kernel uml --append "$append" \
 		--need "crc32c_generic nvmet nvme-fabrics" --breaks 3 --limit $((300 * scale)) \
-		--modules "$modules $MODULES_DIR/ulps/siw.ko" --file "$KV_SCRIPTS/guest/ends.sh" \
-		--file "$KV_SCRIPTS/guest/disk.sh" --file "$KV_SCRIPTS/guest/hosts.sh" \
+		--modules "$modules $MODULES_DIR/ulps/siw.ko" \
 		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/ulps_siw.sh"
 	spawn "processes make random commands on kverbs' core, uml" check_userspace \
 		"processes make random commands on kverbs' core, uml" ulps-fuzz-uml --kernel uml \
