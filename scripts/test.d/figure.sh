@@ -46,58 +46,44 @@ spawn_user_figures() {
 		--modules "${MAINLINE_MODULES%% *}" --run "$KV_SCRIPTS/guest/speed.sh"
 }
 
-# Instructions are counted: the kernel's self-tests of its ciphers would count.
+# spawn_figure <what> <name> <script> "<modules>" [options]: instructions are counted: the kernel's
+# self-tests of its ciphers would count.
+spawn_figure() {
+	spawn_guest "$1" "$2" --kernel 6.12 --icount --limit 300 --append cryptomgr.notests \
+		--run "$KV_SCRIPTS/guest/$3.sh" --modules "$4" "${@:5}"
+}
+
 part_figure() {
+	local dir core switch
+	switch=(--qemu "$("$KV_SCRIPTS/p2p-machine" switch)"
+		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)")
 	need_build lean
 	spawn_guest "what finding peer-to-peer memory costs" figure_p2p_find \
 		--kernel lean --icount --limit 300 --suites 1 \
 		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kunit/kverbs_kunit.ko
 		$MODULES_DIR/kunit/kunit_p2p_scale.ko" --run "$KV_SCRIPTS/guest/p2p_find.sh"
 	need_build 6.12
-	spawn_guest "what a message costs" figure --kernel 6.12 --icount \
-		--limit 300 --append cryptomgr.notests \
-		--modules "$(run_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/figure.sh"
+	dir=$MODULES_DIR core=$(run_modules "$MODULES_DIR")
+	spawn_figure "what a message costs" figure figure "$core"
 	spawn "a profile and the clock" check_profile
-	spawn_guest "what a completion costs" figure_cq --kernel 6.12 --icount --limit 300 \
-		--append cryptomgr.notests \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
-		--run "$KV_SCRIPTS/guest/figure_cq.sh"
-	spawn_guest "what the contract checker costs" figure_contract --kernel 6.12 \
-		--icount --limit 300 --append cryptomgr.notests \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cqbench.ko" \
-		--run "$KV_SCRIPTS/guest/figure_contract.sh"
-	spawn_guest "what many objects cost" figure_scale --kernel 6.12 --icount \
-		--limit $((200 * scale)) --append cryptomgr.notests \
-		--env "QPS=10000 DEVICES=$((100 * scale))" \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_scale.ko" \
-		--file "$KV_SCRIPTS/guest/emudevs.c" --run "$KV_SCRIPTS/guest/scale.sh"
-	spawn_guest "what channel-adapter requests cost" figure_ca --kernel 6.12 --icount \
-		--append cryptomgr.notests \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_cabench.ko" \
-		--file "$KV_ROOT/tools/tests/ca_cost.c" --run "$KV_SCRIPTS/guest/ca_cost.sh"
-	spawn_guest "what peer memory costs" figure_peer --kernel 6.12 --icount \
-		--limit 300 --append cryptomgr.notests \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
-		--run "$KV_SCRIPTS/guest/peer_cost.sh"
-	spawn_guest "what an RDMA WRITE into peer-to-peer memory costs" figure_p2p_write \
-		--kernel 6.12 --icount --limit 300 --append cryptomgr.notests \
-		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
-		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_bar_mem.ko
-		$MODULES_DIR/kverbs_p2pwrite.ko" --run "$KV_SCRIPTS/guest/p2p_write_cost.sh"
-	spawn_guest "what peer-to-peer memory costs" figure_p2p --kernel 6.12 --icount \
-		--limit 300 --append cryptomgr.notests \
-		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
-		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
-		--modules "$(p2pbench_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/p2p_cost.sh"
+	spawn_figure "what a completion costs" figure_cq figure_cq "$core $dir/kverbs_cqbench.ko"
+	spawn_figure "what the contract checker costs" figure_contract figure_contract \
+		"$core $dir/kverbs_cqbench.ko"
+	spawn_figure "what many objects cost" figure_scale scale "$core $dir/kverbs_scale.ko" \
+		--limit $((200 * scale)) --env "QPS=10000 DEVICES=$((100 * scale))" \
+		--file "$KV_SCRIPTS/guest/emudevs.c"
+	spawn_figure "what channel-adapter requests cost" figure_ca ca_cost \
+		"$core $dir/kverbs_cabench.ko" --file "$KV_ROOT/tools/tests/ca_cost.c"
+	spawn_figure "what peer memory costs" figure_peer peer_cost "$core $dir/kverbs_peerbench.ko"
+	spawn_figure "what an RDMA WRITE into peer-to-peer memory costs" figure_p2p_write \
+		p2p_write_cost "$core $dir/kverbs_bar_mem.ko $dir/kverbs_p2pwrite.ko" "${switch[@]}"
+	spawn_figure "what peer-to-peer memory costs" figure_p2p p2p_cost \
+		"$(p2pbench_modules "$dir")" "${switch[@]}"
 	# In real time: they want both of the machine's processors.
 	spawn_guest_alone "peer-to-peer memory on two CPUs" p2p_cpus --kernel 6.12 --limit 400 \
-		--qemu "$("$KV_SCRIPTS/p2p-machine" switch)" \
-		--env "$("$KV_SCRIPTS/p2p-machine" --print names switch)" \
-		--modules "$(p2pbench_modules "$MODULES_DIR")" --run "$KV_SCRIPTS/guest/p2p_cpus.sh"
+		"${switch[@]}" --modules "$(p2pbench_modules "$dir")" --run "$KV_SCRIPTS/guest/p2p_cpus.sh"
 	spawn_guest_alone "peer memory on two CPUs" peer_cpus --kernel 6.12 --limit 400 \
-		--modules "$(run_modules "$MODULES_DIR") $MODULES_DIR/kverbs_peerbench.ko" \
-		--run "$KV_SCRIPTS/guest/peer_cpus.sh"
+		--modules "$core $dir/kverbs_peerbench.ko" --run "$KV_SCRIPTS/guest/peer_cpus.sh"
 	spawn_user_figures
 	needs=()
 	spawn_latency

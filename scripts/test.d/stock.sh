@@ -23,6 +23,10 @@ check_userspace() {
 	check_tools "$(echo "$KV_SCRIPTS"/guest/uverbs_*.c)" "$@"
 }
 
+spawn_userspace() {
+	spawn "$1" check_userspace "$@"
+}
+
 # check_programs <what it shows> <module> [<arguments of scripts/programs>]
 check_programs() {
 	local said
@@ -88,8 +92,7 @@ stock_processes() {
 	[[ $1 != *-cloud ]] || need="dummy rdma_ucm"
 	# Processes register memory twice, as they may; mainline's core then maps it twice.
 	[ "$1" != uml ] || env+=" PROGRAMS=sleep" append=dma_debug=off
-	spawn "processes use the software HCA, $STOCK_NAME" check_userspace \
-		"processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
+	spawn_userspace "processes use the software HCA, $STOCK_NAME" "userspace-$STOCK_NAME" \
 		--kernel "$1" --need "$need" --env "$env" --append "$append" \
 		--limit $((560 * scale)) --modules "$MAINLINE_MODULES" \
 		--run "$KV_SCRIPTS/guest/userspace.sh"
@@ -112,20 +115,18 @@ stock_mainline() {
 		--env "SCALE=$scale DISK=yes" --limit $((240 * scale)) \
 		--modules "$MAINLINE_MODULES" --file "$KV_SCRIPTS/guest/rdmalink.c" \
 		--run "$KV_SCRIPTS/guest/mainline.sh"
-	[[ $kernel = *-cloud ]] || spawn "processes make random commands, $STOCK_NAME" check_userspace \
+	[[ $kernel = *-cloud ]] || spawn_userspace \
 		"processes make random commands, $STOCK_NAME" "uverbs-fuzz-$STOCK_NAME" \
 		--kernel "$kernel" --append "$append" --env "OPERATIONS=$operations" --limit $((900 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
-	spawn "RDMA to the memory of a GPU, $STOCK_NAME" check_userspace \
-		"RDMA to the memory of a fake GPU, $STOCK_NAME" "gpu-$STOCK_NAME" \
+	spawn_userspace "RDMA to the memory of a fake GPU, $STOCK_NAME" "gpu-$STOCK_NAME" \
 		--kernel "$kernel" --limit $((200 * scale)) --modules "$MAINLINE_MODULES" \
 		--env "DMABUFS=$dmabufs" --run "$KV_SCRIPTS/guest/gpu.sh"
-	[ "$kernel" = uml ] || spawn "memory that the HCA does not reach, mainline's core, $STOCK_NAME" \
-		check_userspace "memory that the HCA does not reach, mainline's core, $STOCK_NAME" \
+	[ "$kernel" = uml ] || spawn_userspace \
+		"memory that the HCA does not reach, mainline's core, $STOCK_NAME" \
 		"copy-$STOCK_NAME" --kernel "$kernel" --append swiotlb=force --limit 200 \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/copy.sh"
-	spawn "network namespaces, $STOCK_NAME" check_userspace \
-		"network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
+	spawn_userspace "network namespaces have the software HCA, $STOCK_NAME" "netns-$STOCK_NAME" \
 		--kernel "$kernel" --need "veth bridge dummy rdma_ucm" --limit $((400 * scale)) \
 		--modules "$MAINLINE_MODULES" --run "$KV_SCRIPTS/guest/netns.sh"
 	# These have no 9p, by which the frames come back.

@@ -152,23 +152,20 @@ ulps_machines() {
 
 # Processes, under kverbs' core, on $kernel.
 ulps_processes() {
-	spawn "9P, $kernel" check_userspace "9P, $kernel" "ulps-9p-$kernel" --kernel "$kernel" \
+	spawn_userspace "9P, $kernel" "ulps-9p-$kernel" --kernel "$kernel" \
 		--need "veth 9pnet 9p" --limit $((300 * scale)) --modules "$modules" \
 		--run "$KV_SCRIPTS/guest/ulps_9p.sh"
-	spawn "processes use kverbs' core, $kernel" check_userspace \
-		"processes use kverbs' core, $kernel" "ulps-user-$kernel" --kernel "$kernel" \
-		--need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
+	spawn_userspace "processes use kverbs' core, $kernel" "ulps-user-$kernel" \
+		--kernel "$kernel" --need dummy --env "DOORBELLS=$((9000 * scale))" --limit $((560 * scale)) \
 		--modules "$modules" --run "$KV_SCRIPTS/guest/userspace.sh"
 }
 
 # The same, with what is enough to run on one kernel.
 ulps_processes_more() {
-	spawn "processes make random commands on kverbs' core, 6.12" check_userspace \
-		"processes make random commands on kverbs' core, 6.12" ulps-fuzz-6.12 --kernel 6.12 \
-		--env "OPERATIONS=$((50000 * scale * scale))" --limit $((900 * scale)) \
+	spawn_userspace "processes make random commands on kverbs' core, 6.12" ulps-fuzz-6.12 \
+		--kernel 6.12 --env "OPERATIONS=$((50000 * scale * scale))" --limit $((900 * scale)) \
 		--modules "$modules" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
-	spawn "RDMA to the memory of a GPU on kverbs' core, 6.12" check_userspace \
-		"RDMA to the memory of a GPU, by processes on kverbs' core, 6.12" ulps-gpu-6.12 \
+	spawn_userspace "RDMA to the memory of a GPU, by processes on kverbs' core, 6.12" ulps-gpu-6.12 \
 		--kernel 6.12 --limit $((200 * scale)) --env DMABUFS=pinned \
 		--modules "$modules $MODULES_DIR/kverbs_fake_gpu.ko" --run "$KV_SCRIPTS/guest/gpu.sh"
 }
@@ -246,14 +243,13 @@ ulps_uml() {
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules uml cm uverbs nvme smc echo)"
 	build_job "${build_index["build, uml"]}" "build, ULPs, uml" build_uml_ulps "$MODULES_DIR"
 	! quick || mads=10000
-	spawn "$what, uml" check_userspace "$what, uml" ulps-uml --kernel uml --append "$append" \
+	spawn_userspace "$what, uml" ulps-uml --kernel uml --append "$append" \
 		--need "nvmet nvme-fabrics" --limit $((560 * scale)) --modules "$modules" \
 		--env "SCRIPTS=$scripts DISK=no DISKS=nvme MADS=$((mads * scale))" \
 		--file "$KV_SCRIPTS/guest/smc_check.c" --file "$KV_SCRIPTS/guest/rdmalink.c" \
 		--run "$KV_SCRIPTS/guest/ulps_some.sh"
 	quick && return
-	spawn "processes use kverbs' core, uml" check_userspace \
-		"processes use kverbs' core, uml" ulps-user-uml --kernel uml \
+	spawn_userspace "processes use kverbs' core, uml" ulps-user-uml --kernel uml \
 		--env "DOORBELLS=$((9000 * scale)) PROGRAMS=sleep" --append "$append" \
 		--limit $((560 * scale)) --modules "$modules" --run "$KV_SCRIPTS/guest/userspace.sh"
 	# IPoIB frees what its own work still uses, at times: not in the default tier.
@@ -262,12 +258,11 @@ ulps_uml() {
 		--modules "$(run_modules "$MODULES_DIR") $(ulps_modules uml ipoib)" \
 		--run "$KV_SCRIPTS/guest/ulps_ipoib.sh"
 	# siw calls the handlers of a CQ inside its modify_qp.
-	spawn "siw, uml" check_userspace "siw, uml" ulps-siw-uml --kernel uml --append "$append" \
+	spawn_userspace "siw, uml" ulps-siw-uml --kernel uml --append "$append" \
 		--need "crc32c_generic nvmet nvme-fabrics" --breaks 3 --limit $((300 * scale)) \
 		--modules "$modules $MODULES_DIR/ulps/siw.ko" \
 		--file "$KV_SCRIPTS/guest/rdmalink.c" --run "$KV_SCRIPTS/guest/ulps_siw.sh"
-	spawn "processes make random commands on kverbs' core, uml" check_userspace \
-		"processes make random commands on kverbs' core, uml" ulps-fuzz-uml --kernel uml \
+	spawn_userspace "processes make random commands on kverbs' core, uml" ulps-fuzz-uml --kernel uml \
 		--append "$append" --env "OPERATIONS=$((50000 * scale))" --limit $((900 * scale)) \
 		--modules "$modules" --run "$KV_SCRIPTS/guest/uverbs_fuzz.sh"
 }
