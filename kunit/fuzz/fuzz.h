@@ -31,7 +31,7 @@
  * bounded number of operations, so that a failure needs to be looked for in few operations.
  * An operation is drawn from the seed, the thread and the operation's number alone; an
  * operation on an object that does not exist does nothing. So any part of an episode can be
- * run by itself or, if a failure takes two threads, while other threads run theirs.
+ * run by itself.
  */
 #ifndef KVT_EXERCISE_H
 #define KVT_EXERCISE_H

@@ -3,9 +3,8 @@
  * The randomised exerciser: its threads, and the suite. See fuzz.h.
  *
  * The module's parameters: seed=, count= operations, threads=; lie=, the number of a
- * mistake, see enum x_lie; replay=, a sequence as printed by a failure, to be run as
- * thread=, alone or, with noise=, while the other threads make operations from that
- * number on.
+ * mistake, see enum x_lie; replay=, a sequence as printed by a failure, to be run alone, as
+ * thread=.
  *
  * Locking: only its thread uses a world; see post.c for what completions do to it.
  * Shared objects are made before the threads start and freed after they have ended.
@@ -57,10 +56,6 @@ MODULE_PARM_DESC(replay, "run this sequence alone");
 static unsigned int thread_param;
 module_param_named(thread, thread_param, uint, 0444);
 MODULE_PARM_DESC(thread, "Number of the thread that runs the sequence of replay=");
-static int noise_param = -1;
-module_param_named(noise, noise_param, int, 0444);
-MODULE_PARM_DESC(noise,
-		 "With replay=, let the other threads run random operations from this number on; -1: none (default: -1)");
 
 /* --- threads --- */
 
@@ -276,17 +271,18 @@ static u32 the_seed(struct kunit *test, u64 count, u32 part)
 
 static void replay(struct kunit *test)
 {
-	u32 others = noise_param < 0 ? 1 : threads_param;
 	struct x_run *run;
+	const char *why;
 	int at;
 
 	KUNIT_ASSERT_LT(test, thread_param, X_MAX_THREADS);
-	run = new_run(test, 1, max(others, thread_param + 1), lie_param, seed_param);
+	run = new_run(test, 1, thread_param + 1, lie_param, seed_param);
 	x_read_sequence(test, run, replay_param);
-	at = x_replay(test, run, thread_param, noise_param);
+	at = x_run_as(run, thread_param, run->search.ops, run->search.nr, KVT_TIMEOUT);
 	if (at >= 0) {
-		kunit_err(test, "operation %d: %s", at, run->search.seen);
-		KUNIT_FAIL(test, "%s", run->search.seen);
+		why = run->t[thread_param].w->why;
+		kunit_err(test, "operation %d: %s", at, why);
+		KUNIT_FAIL(test, "%s", why);
 	}
 	check_shared(test, &run->s);
 }
@@ -440,16 +436,18 @@ static void mistakes_are_found_and_made_short(struct kunit *test)
 	f = run_threads(test, run);
 	KUNIT_ASSERT_NOT_NULL_MSG(test, f, "it was not found");
 	kunit_info(test, "operation %u of seed %u: %s", f->first + f->at, run->seed, f->why);
-	KUNIT_ASSERT_TRUE(test, x_find_short(test, run, f));
-	x_print_sequence(test, run);
-	KUNIT_EXPECT_GT(test, s->nr, 0);
-	KUNIT_EXPECT_LE(test, s->nr, LIE_LENGTH);
-	KUNIT_EXPECT_EQ(test, s->noisy, lie->threads > 1);
-	KUNIT_EXPECT_TRUE(test, s->confirmed);
-	/* A sequence that fails with noise passes alone; any other passes without the mistake. */
-	if (!s->noisy)
+	/* What takes several threads does not fail alone. */
+	KUNIT_ASSERT_EQ(test, x_find_short(run, f), lie->threads == 1);
+	if (lie->threads == 1) {
+		x_print_sequence(test, run);
+		KUNIT_EXPECT_GT(test, s->nr, 0);
+		KUNIT_EXPECT_LE(test, s->nr, LIE_LENGTH);
+		KUNIT_EXPECT_TRUE(test, s->confirmed);
 		run->lie = X_TRUE;
-	KUNIT_EXPECT_EQ_MSG(test, -1, x_run_as(run, f->thread, s->ops, s->nr), "%s", s->seen);
+	}
+	/* The sequence passes without the mistake, or without the other threads. */
+	KUNIT_EXPECT_EQ_MSG(test, -1, x_run_as(run, f->thread, s->ops, s->nr, KVT_TIMEOUT), "%s",
+			    run->t[f->thread].w->why);
 	check_shared(test, &run->s);
 }
 
@@ -487,7 +485,7 @@ static void what_is_found_fails_in_the_same_way(struct kunit *test)
 	need_self_test(test);
 	run = new_run(test, 1, 1, search->lie, LIE_SEED);
 	x_read_sequence(test, run, SEARCHED);
-	found = x_shorten(test, run, 0, 0, search->why);
+	found = x_shorten(run, 0, search->why);
 	KUNIT_EXPECT_EQ(test, found, search->found);
 	KUNIT_EXPECT_EQ(test, run->search.spoilt, search->spoilt);
 	KUNIT_EXPECT_EQ(test, run->search.confirmed, search->confirmed);

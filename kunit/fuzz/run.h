@@ -11,7 +11,6 @@
 #include "fuzz/fuzz.h"
 
 struct kunit;
-struct kvt_thread;
 
 /* Operations of an episode, including skipped ones. */
 #define X_EPISODE	1500
@@ -56,16 +55,8 @@ struct x_search {
 	u32 nr;				/* its length */
 	struct x_op trial[X_EPISODE];	/* the part of @ops that is tried */
 	u32 thread;			/* number of the thread that the sequence is run as */
-	/* The other threads, which make operations of their own during the search if @noisy. */
-	struct kvt_thread *noise[X_MAX_THREADS];
-	bool noisy;			/* the other threads run */
-	u32 noise_from;			/* number of the first operation of the other threads */
-	bool quiet;			/* tells the other threads to end */
-	u32 runs;	/* how often a sequence is run before it counts as one that does not fail */
-	unsigned long patience;		/* patience of the thread's world, in jiffies */
 	u64 end;			/* end of the search, in nanoseconds of ktime_get_ns() */
 	char like[160];	/* message of the thread's failure; other failures do not count */
-	char seen[160];			/* message of the last failure, of whichever sequence */
 	char why[160];			/* message of the last failure that is like @like */
 	/* An empty sequence fails as well, because a failure left something behind. */
 	bool spoilt;
@@ -85,12 +76,11 @@ struct x_run {
 };
 
 /* shrink.c */
-int x_run_as(struct x_run *run, u32 thread, const struct x_op *ops, u32 nr);
-bool x_shorten(struct kunit *test, struct x_run *run, u32 thread, u32 first, const char *why);
-bool x_find_short(struct kunit *test, struct x_run *run, const struct x_failure *f);
+int x_run_as(struct x_run *run, u32 thread, const struct x_op *ops, u32 nr, unsigned long patience);
+bool x_shorten(struct x_run *run, u32 thread, const char *why);
+bool x_find_short(struct x_run *run, const struct x_failure *f);
 void x_report(struct kunit *test, struct x_run *run, const struct x_failure *f);
 void x_print_sequence(struct kunit *test, const struct x_run *run);
 void x_read_sequence(struct kunit *test, struct x_run *run, const char *text);
-int x_replay(struct kunit *test, struct x_run *run, u32 thread, int noise_from);
 
 #endif
