@@ -19,16 +19,14 @@ static u32 run_handler(struct kunit *test, const struct contract_callback *callb
 	return !strcmp(callback->object, "srq") ? scene->srq->res.id : scene->cq->res.id;
 }
 
-/* Handler of a device's events, called in an RCU read-side critical section. */
-
-/* A handler of a device's events. */
+/* A handler of a device's events, called in an RCU read-side critical section. */
 struct event_case {
 	struct ib_event_handler handler;	/* the registered handler */
 	contract_fn inside;			/* called in the handler */
 	struct completion handled;		/* completed after @inside has returned */
 };
 
-void contract_on_device_event(struct ib_event_handler *handler, struct ib_event *event)
+static void on_device_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	struct event_case *ec = container_of(handler, struct event_case, handler);
 
@@ -37,7 +35,8 @@ void contract_on_device_event(struct ib_event_handler *handler, struct ib_event 
 }
 
 /* Returns when the handler has returned and the checker has examined the call. */
-void contract_run_event(struct kunit *test, contract_fn inside)
+static u32 run_event(struct kunit *test, const struct contract_callback *callback,
+		     contract_fn inside)
 {
 	struct event_case *ec = kvt_zalloc(test, sizeof(*ec));
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
@@ -45,17 +44,11 @@ void contract_run_event(struct kunit *test, contract_fn inside)
 
 	init_completion(&ec->handled);
 	ec->inside = inside;
-	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, contract_on_device_event);
+	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, on_device_event);
 	ib_register_event_handler(&ec->handler);
 	ib_dispatch_event(&event);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&ec->handled));
 	ib_unregister_event_handler(&ec->handler);
-}
-
-static u32 run_event(struct kunit *test, const struct contract_callback *callback,
-		     contract_fn inside)
-{
-	contract_run_event(test, inside);
 	return 0;
 }
 
@@ -92,28 +85,24 @@ void contract_push_done(struct kunit *test, struct contract_done *dc, contract_f
 }
 
 /* Returns when done() has returned and the checker has examined the call. */
-void contract_run_done(struct kunit *test, struct contract_done *dc, contract_fn inside)
-{
-	contract_push_done(test, dc, inside);
-	if (dc->cq->poll_ctx == IB_POLL_DIRECT)
-		KUNIT_EXPECT_EQ(test, 1, ib_process_cq_direct(dc->cq, -1));
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&dc->handled));
-	kvt_qp_put(test, dc->qp);
-	kvt_cq_put(test, dc->cq);
-}
-
 static u32 run_done(struct kunit *test, const struct contract_callback *callback,
 		    contract_fn inside)
 {
 	struct contract_done *dc = contract_done_up(test, callback->ctx);
 	u32 id = dc->cq->res.id;
 
-	contract_run_done(test, dc, inside);
+	contract_push_done(test, dc, inside);
+	if (dc->cq->poll_ctx == IB_POLL_DIRECT)
+		KUNIT_EXPECT_EQ(test, 1, ib_process_cq_direct(dc->cq, -1));
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&dc->handled));
+	kvt_qp_put(test, dc->qp);
+	kvt_cq_put(test, dc->cq);
 	return id;
 }
 
 /* done() of a channel adapter request, called by a work item. */
-struct contract_scene *contract_run_request(struct kunit *test, contract_fn inside)
+static u32 run_request(struct kunit *test, const struct contract_callback *callback,
+		       contract_fn inside)
 {
 	struct ib_ca_request *req = kvt_zalloc(test, sizeof(*req));
 	struct contract_scene *scene = contract_scene_up(test);
@@ -130,13 +119,6 @@ struct contract_scene *contract_run_request(struct kunit *test, contract_fn insi
 	KUNIT_EXPECT_EQ(test, -ENOENT, req->result);
 	/* Waits for the work item, so the checker has examined the call. */
 	mock_unregister(scene->m);
-	return scene;
-}
-
-static u32 run_request(struct kunit *test, const struct contract_callback *callback,
-		       contract_fn inside)
-{
-	contract_run_request(test, inside);
 	return 0;
 }
 
@@ -213,10 +195,11 @@ static u32 run_client(struct kunit *test, const struct contract_callback *callba
 	HANDLER(kind, name_of, call_of, "event handler", contract_event_handler)
 #define DONE(name_of, context, where)						\
 	{ .name = name_of, .run = run_done, .what = "done()",			\
-	  .function = contract_done_fn, .object = "cq", .in = where, .ctx = context }
+	  .function = contract_done_fn, .object = "cq", .in = where, .ctx = context,	\
+	  .may_sleep = where != CONTRACT_IN_SOFTIRQ }
 #define CLIENT(method)								\
 	{ .name = #method "()", .run = run_client, .what = #method "()",	\
-	  .function = client_##method, .in = CONTRACT_IN_CALLER }
+	  .function = client_##method, .in = CONTRACT_IN_CALLER, .may_sleep = true }
 
 const struct contract_callback contract_callbacks[CONTRACT_CALLBACKS] = {
 	HANDLER("cq", "completion of a CQ", contract_call_comp_handler, "completion handler",
@@ -225,7 +208,7 @@ const struct contract_callback contract_callbacks[CONTRACT_CALLBACKS] = {
 	EVENT("qp", "event of a QP", contract_call_qp_event_handler),
 	EVENT("srq", "event of an SRQ", contract_call_srq_event_handler),
 	{ .name = "event of a device", .run = run_event, .what = "event handler",
-	  .function = contract_on_device_event, .in = CONTRACT_IN_RCU },
+	  .function = on_device_event, .in = CONTRACT_IN_RCU },
 	DONE("done(), direct", IB_POLL_DIRECT, CONTRACT_IN_CALLER),
 	DONE("done(), softirq", IB_POLL_SOFTIRQ, CONTRACT_IN_SOFTIRQ),
 	DONE("done(), workqueue", IB_POLL_WORKQUEUE, CONTRACT_IN_TASK),

@@ -19,6 +19,7 @@ typedef void (*contract_fn)(struct contract_scene *scene);
  * @function: the callback, which is the site in reports
  * @object: kind of the object in reports; NULL: the reports name no object
  * @in: context that the callback runs in
+ * @may_sleep: the callback may sleep
  * @ctx: for done() of a completion: polling context of the CQ
  * @call: for a completion or event handler of an object: calls the handler
  */
@@ -35,6 +36,7 @@ struct contract_callback {
 		CONTRACT_IN_RCU,	/* another thread, in an RCU read-side section */
 		CONTRACT_IN_SOFTIRQ,
 	} in;
+	bool may_sleep;
 	enum ib_poll_context ctx;
 	void (*call)(struct contract_scene *scene);
 };
@@ -42,10 +44,6 @@ struct contract_callback {
 #define CONTRACT_CALLBACKS	14
 
 extern const struct contract_callback contract_callbacks[CONTRACT_CALLBACKS];
-
-struct contract_scene *contract_run_request(struct kunit *test, contract_fn inside);
-void contract_run_event(struct kunit *test, contract_fn inside);
-void contract_on_device_event(struct ib_event_handler *handler, struct ib_event *event);
 
 /* A completion on a CQ of ib_alloc_cq(). */
 struct contract_done {
@@ -58,7 +56,6 @@ struct contract_done {
 
 struct contract_done *contract_done_up(struct kunit *test, enum ib_poll_context ctx);
 void contract_push_done(struct kunit *test, struct contract_done *dc, contract_fn inside);
-void contract_run_done(struct kunit *test, struct contract_done *dc, contract_fn inside);
 void contract_done_fn(struct ib_cq *cq, struct ib_wc *wc);
 
 #endif

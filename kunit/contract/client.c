@@ -300,26 +300,6 @@ static void preemption_left_off_by_a_client_is_reported(struct kunit *test)
 	expect_context(test, "remove() changed preemption", first_remove);
 }
 
-static int sleep_in_add(struct objects *t)
-{
-	contract_sleep(NULL);
-	return 0;
-}
-
-static void sleep_in_remove(struct objects *t)
-{
-	contract_sleep(NULL);
-}
-
-static void clients_may_sleep(struct kunit *test)
-{
-	struct objects *t = objects_new(test);
-
-	member_join(test, &first, t, sleep_in_add, sleep_in_remove);
-	member_leave(&first);
-	contract_expect_none(test);
-}
-
 /* Rule 8: use of a device that is gone */
 
 CONTRACT_CALLER(use_post_send, struct objects *t, CONTRACT_SEND(t->qp))
@@ -801,7 +781,6 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE(the_last_client_of_a_module_leaves),
 	KUNIT_CASE(interrupts_left_off_by_a_client_are_reported),
 	KUNIT_CASE(preemption_left_off_by_a_client_is_reported),
-	KUNIT_CASE(clients_may_sleep),
 	KUNIT_CASE_PARAM(use_after_remove_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_after_failed_add_is_reported, uses_gen_params),
 	KUNIT_CASE_PARAM(use_of_a_device_that_was_declined_is_not, uses_gen_params),

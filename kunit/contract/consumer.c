@@ -13,128 +13,33 @@
 
 #include "contract/callbacks.h"
 
-/* A callback of a consumer, called by the driver. */
-struct callback {
-	const char *name;	/* description, the name of the test parameter */
-	void (*call)(struct contract_scene *scene);	/* makes the driver call the callback */
-	const char *object;	/* kind of the object that the report names */
-	const char *what;	/* name of the callback in the report */
-	const void *handler;	/* the callback, which is the site of the report */
-};
-
-static const struct callback callbacks[] = {
-	{ "completion of a CQ", contract_call_comp_handler, "cq", "completion handler",
-	  contract_comp_handler },
-	{ "event of a CQ", contract_call_cq_event_handler, "cq", "event handler",
-	  contract_event_handler },
-	{ "event of a QP", contract_call_qp_event_handler, "qp", "event handler",
-	  contract_event_handler },
-	{ "event of an SRQ", contract_call_srq_event_handler, "srq", "event handler",
-	  contract_event_handler },
-};
-
-KUNIT_ARRAY_PARAM_DESC(callbacks, callbacks, name);
-
-static u32 id_of(const struct contract_scene *scene, const char *kind)
-{
-	if (!strcmp(kind, "qp"))
-		return scene->qp->res.id;
-	return !strcmp(kind, "srq") ? scene->srq->res.id : scene->cq->res.id;
-}
-
-static void expect_of_callback(struct kunit *test, struct contract_scene *scene,
-			       enum ib_contract_rule rule, const char *did)
-{
-	const struct callback *callback = test->param_value;
-	char what[64];
-
-	snprintf(what, sizeof(what), "%s %s", callback->what, did);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = rule, .module = CONTRACT_SELF, .what = what,
-		.object = callback->object, .id = id_of(scene, callback->object),
-		.site = callback->handler });
-}
-
-static struct contract_scene *call_with(struct kunit *test,
-					void (*in_handler)(struct contract_scene *scene))
-{
-	struct contract_scene *scene = contract_scene_up(test);
-	const struct callback *callback = test->param_value;
-
-	scene->in_handler = in_handler;
-	callback->call(scene);
-	KUNIT_EXPECT_TRUE(test, completion_done(&scene->handled));
-	return scene;
-}
-
 /* Rule 5: callbacks must not sleep */
 
-static void sleep_in_callback_is_reported(struct kunit *test)
-{
-	struct contract_scene *scene = call_with(test, contract_sleep);
+KUNIT_ARRAY_PARAM_DESC(callbacks, contract_callbacks, name);
 
-	expect_of_callback(test, scene, IB_RULE_CALLBACK_SLEEP, "slept");
+static void e1_callback_sleeps_only_where_it_may(struct kunit *test)
+{
+	const struct contract_callback *callback = test->param_value;
+	bool softirq = callback->in == CONTRACT_IN_SOFTIRQ;
+	u32 id = callback->run(test, callback, softirq ? contract_count_as_sleep : contract_sleep);
+	char what[64];
+
+	if (callback->may_sleep) {
+		contract_expect_none(test);
+		return;
+	}
+	snprintf(what, sizeof(what), "%s slept", callback->what);
+	contract_expect(test, &(struct contract_expected) {
+		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF, .what = what,
+		.object = callback->object, .id = id, .site = callback->function });
 }
 
 static void callback_may_take_time(struct kunit *test)
 {
-	call_with(test, contract_stay_awake);
+	const struct contract_callback *callback = test->param_value;
+
+	callback->run(test, callback, contract_stay_awake);
 	contract_expect_none(test);
-}
-
-static void sleep_in_done_of_a_request_is_reported(struct kunit *test)
-{
-	contract_run_request(test, contract_sleep);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
-		.what = "done() of a request slept", .site = contract_request_done });
-}
-
-static void done_of_a_request_may_take_time(struct kunit *test)
-{
-	contract_run_request(test, contract_stay_awake);
-	contract_expect_none(test);
-}
-
-/* Device event handlers. One that sleeps does no other harm, so that nothing else complains. */
-
-static void expect_of_event(struct kunit *test, enum ib_contract_rule rule, const char *what)
-{
-	contract_expect(test, &(struct contract_expected) {
-		.rule = rule, .module = CONTRACT_SELF, .what = what, .site = contract_on_device_event });
-}
-
-static void e1_sleep_in_device_event_handler_is_reported(struct kunit *test)
-{
-	contract_run_event(test, contract_sleep);
-	expect_of_event(test, IB_RULE_CALLBACK_SLEEP, "event handler slept");
-}
-
-static void device_event_handler_may_take_time(struct kunit *test)
-{
-	contract_run_event(test, contract_stay_awake);
-	contract_expect_none(test);
-}
-
-/* done() of CQs that the core polls */
-
-static void done_in_workqueue_may_sleep(struct kunit *test)
-{
-	struct contract_done *dc = contract_done_up(test, IB_POLL_WORKQUEUE);
-
-	contract_run_done(test, dc, contract_sleep);
-	contract_expect_none(test);
-}
-
-static void sleep_in_done_in_softirq_is_reported(struct kunit *test)
-{
-	struct contract_done *dc = contract_done_up(test, IB_POLL_SOFTIRQ);
-	u32 id = dc->cq->res.id;
-
-	contract_run_done(test, dc, contract_count_as_sleep);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
-		.what = "done() slept", .object = "cq", .id = id, .site = contract_done_fn });
 }
 
 /* IB_POLL_DIRECT: done() runs in the context of the caller that polls */
@@ -210,16 +115,6 @@ static void sleep_in_done_of_a_poller_that_may_not_is_reported(struct kunit *tes
 			.site = contract_done_fn });
 	else
 		contract_expect_none(test);
-}
-
-static void done_of_a_poller_that_may_sleep_may(struct kunit *test)
-{
-	struct contract_done *dc = contract_done_up(test, IB_POLL_DIRECT);
-
-	contract_push_done(test, dc, contract_sleep);
-	poll_direct(dc->cq);
-	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
-	contract_expect_none(test);
 }
 
 static void done_of_a_poller_may_take_time(struct kunit *test)
@@ -594,17 +489,10 @@ static void change_of_state_that_ends_late_accuses_nobody(struct kunit *test)
 }
 
 static struct kunit_case contract_consumer_cases[] = {
-	KUNIT_CASE_PARAM(sleep_in_callback_is_reported, callbacks_gen_params),
+	KUNIT_CASE_PARAM(e1_callback_sleeps_only_where_it_may, callbacks_gen_params),
 	KUNIT_CASE_PARAM(callback_may_take_time, callbacks_gen_params),
-	KUNIT_CASE(e1_sleep_in_device_event_handler_is_reported),
-	KUNIT_CASE(device_event_handler_may_take_time),
-	KUNIT_CASE(sleep_in_done_of_a_request_is_reported),
-	KUNIT_CASE(done_of_a_request_may_take_time),
-	KUNIT_CASE(done_in_workqueue_may_sleep),
-	KUNIT_CASE(sleep_in_done_in_softirq_is_reported),
 	KUNIT_CASE_PARAM(sleep_in_done_of_a_poller_that_may_not_is_reported, pollers_gen_params),
 	KUNIT_CASE_PARAM(done_of_a_poller_may_take_time, pollers_gen_params),
-	KUNIT_CASE(done_of_a_poller_that_may_sleep_may),
 	KUNIT_CASE(pd_in_use_is_reported),
 	KUNIT_CASE(cq_in_use_is_reported),
 	KUNIT_CASE(srq_in_use_is_reported),
