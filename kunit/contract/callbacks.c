@@ -14,9 +14,7 @@ static u32 run_handler(struct kunit *test, const struct contract_callback *callb
 	scene->in_handler = inside;
 	callback->call(scene);
 	KUNIT_EXPECT_TRUE(test, completion_done(&scene->handled));
-	if (!strcmp(callback->object, "qp"))
-		return scene->qp->res.id;
-	return !strcmp(callback->object, "srq") ? scene->srq->res.id : scene->cq->res.id;
+	return contract_object_id(scene, callback->object);
 }
 
 /* A handler of a device's events, called in an RCU read-side critical section. */

@@ -100,29 +100,27 @@ KVT_PART_PARAM_DESC(objects, contract_kinds, 0, NR_OBJECTS, name);
 
 /* Rule 7: what a client leaves on a device */
 
-static struct contract_expected expected_of(const struct kind *kind, char *what, size_t size,
-					    const char *when)
+/* Expects a report that @t has a thing of the kind, and frees it. */
+static void expect_left(struct kunit *test, const struct kind *kind, struct objects *t,
+			const char *when)
 {
-	snprintf(what, size, "1 %s left when %s", kind->name, when);
-	return (struct contract_expected) {
-		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .what = what,
-		.site = kind->site ?: kind->make };
+	char what[64];
+
+	snprintf(what, sizeof(what), "1 %s left when %s", kind->name, when);
+	CONTRACT_EXPECT(test, LEFT, SELF, .what = what, .site = kind->site ?: kind->make);
+	contract_off(test);
+	kind->unmake(t);
 }
 
 static void what_a_client_leaves_is_reported(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
 	struct objects *t = objects_new(test);
-	struct contract_expected expected;
-	char what[64];
 
 	member_join(test, &first, t, kind->make, NULL);
 	contract_expect_none(test);
 	member_leave(&first);
-	expected = expected_of(kind, what, sizeof(what), "remove() returned");
-	contract_expect(test, &expected);
-	contract_off(test);
-	kind->unmake(t);
+	expect_left(test, kind, t, "remove() returned");
 }
 
 static void what_a_client_takes_along_is_not(struct kunit *test)
@@ -151,15 +149,10 @@ static void left_by_add(struct kunit *test, int (*add)(struct objects *t))
 {
 	const struct kind *kind = test->param_value;
 	struct objects *t = objects_new(test);
-	struct contract_expected expected;
-	char what[64];
 
 	made = kind;
 	member_join(test, &first, t, add, NULL);
-	expected = expected_of(kind, what, sizeof(what), "add() failed");
-	contract_expect(test, &expected);
-	contract_off(test);
-	kind->unmake(t);
+	expect_left(test, kind, t, "add() failed");
 }
 
 static void what_a_failed_add_leaves_is_reported(struct kunit *test)
@@ -177,15 +170,10 @@ static void what_is_left_on_a_device_that_goes_is_reported(struct kunit *test)
 {
 	const struct kind *kind = test->param_value;
 	struct objects *t = objects_new(test);
-	struct contract_expected expected;
-	char what[64];
 
 	member_join(test, &first, t, kind->make, NULL);
 	mock_unregister(t->m);
-	expected = expected_of(kind, what, sizeof(what), "remove() returned");
-	contract_expect(test, &expected);
-	contract_off(test);
-	kind->unmake(t);
+	expect_left(test, kind, t, "remove() returned");
 }
 
 static noinline int make_three_qps(struct objects *t)
@@ -239,9 +227,8 @@ static void the_last_client_of_a_module_leaves(struct kunit *test)
 	contract_expect_none(test);
 	thing_unmake_mr(t);
 	member_leave(&second);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = thing_make_pd,
-		.what = "1 pd left when remove() returned" });
+	CONTRACT_EXPECT(test, LEFT, SELF, .site = thing_make_pd,
+			.what = "1 pd left when remove() returned");
 	contract_off(test);
 	thing_unmake_pd(t);
 }
@@ -273,9 +260,7 @@ static void remove_with_preemption_off(struct objects *t)
 static void expect_context(struct kunit *test, const char *what, const void *method)
 {
 	KUNIT_EXPECT_FALSE(test, irqs_disabled());
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_CONTEXT, .module = CONTRACT_SELF, .what = what,
-		.site = method });
+	CONTRACT_EXPECT(test, CALLBACK_CONTEXT, SELF, .what = what, .site = method);
 }
 
 static void interrupts_left_off_by_a_client_are_reported(struct kunit *test)
@@ -396,9 +381,8 @@ static void expect_gone(struct kunit *test, struct objects *t, const char *after
 		id = t->pd->res.id;
 	else if (use->object)
 		id = !strcmp(use->object, "qp") ? t->qp->res.id : t->cq->res.id;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .what = what,
-		.object = use->object, .id = id, .site = use->call });
+	CONTRACT_EXPECT(test, GONE, SELF, .what = what, .object = use->object, .id = id,
+			.site = use->call);
 }
 
 static void use_after_remove_is_reported(struct kunit *test)
@@ -554,9 +538,8 @@ static void request_after_remove_is_reported_once(struct kunit *test)
 	member_join(test, &first, t, NULL, NULL);
 	member_leave(&first);
 	KUNIT_EXPECT_EQ(test, 0, thing_make_ca(t));
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = thing_make_ca,
-		.what = "ib_ca_call after its remove() returned" });
+	CONTRACT_EXPECT(test, GONE, SELF, .site = thing_make_ca,
+			.what = "ib_ca_call after its remove() returned");
 	contract_off(test);
 	thing_unmake_ca(t);
 }
@@ -575,9 +558,8 @@ static void drain_after_remove_is_reported_once(struct kunit *test)
 	member_join(test, &first, t, NULL, NULL);
 	member_leave(&first);
 	drain(t);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = drain, .object = "qp",
-		.id = t->qp->res.id, .what = "ib_drain_qp after its remove() returned" });
+	CONTRACT_EXPECT(test, GONE, SELF, .site = drain, .object = "qp", .id = t->qp->res.id,
+			.what = "ib_drain_qp after its remove() returned");
 }
 
 static struct ib_device_ops whole;
@@ -604,9 +586,8 @@ static void drain_by_one_that_is_back_has_its_place(struct kunit *test)
 	dev->ops.post_send = sleep_and_send;
 	drain(t);
 	dev->ops = whole;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .site = drain, .object = "qp",
-		.id = t->qp->res.id, .what = "post_send slept" });
+	CONTRACT_EXPECT(test, SLEEP, DRIVER, .site = drain, .object = "qp", .id = t->qp->res.id,
+			.what = "post_send slept");
 }
 
 /* Calls that fail before they reach the driver are reported, too. */
@@ -677,13 +658,11 @@ static void handler_given_back_after_remove_is_reported(struct kunit *test)
 
 	member_join(test, &first, t, thing_make_handler, NULL);
 	member_leave(&first);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .site = thing_on_event,
-		.what = "1 event handler left when remove() returned" });
+	CONTRACT_EXPECT(test, LEFT, SELF, .site = thing_on_event,
+			.what = "1 event handler left when remove() returned");
 	thing_unmake_handler(t);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .site = thing_unmake_handler,
-		.what = "ib_unregister_event_handler after its remove() returned" });
+	CONTRACT_EXPECT(test, GONE, SELF, .site = thing_unmake_handler,
+			.what = "ib_unregister_event_handler after its remove() returned");
 }
 
 /* The checker is off when the client leaves, and on when the client uses the device. */

@@ -29,9 +29,8 @@ static void e1_callback_sleeps_only_where_it_may(struct kunit *test)
 		return;
 	}
 	snprintf(what, sizeof(what), "%s slept", callback->what);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF, .what = what,
-		.object = callback->object, .id = id, .site = callback->function });
+	CONTRACT_EXPECT(test, CALLBACK_SLEEP, SELF, .what = what, .object = callback->object,
+			.id = id, .site = callback->function);
 }
 
 static void callback_may_take_time(struct kunit *test)
@@ -109,10 +108,8 @@ static void sleep_in_done_of_a_poller_that_may_not_is_reported(struct kunit *tes
 	poller->poll(dc->cq);
 	KUNIT_EXPECT_TRUE(test, completion_done(&dc->handled));
 	if (poller->counted)
-		contract_expect(test, &(struct contract_expected) {
-			.rule = IB_RULE_CALLBACK_SLEEP, .module = CONTRACT_SELF,
-			.what = "done() slept", .object = "cq", .id = dc->cq->res.id,
-			.site = contract_done_fn });
+		CONTRACT_EXPECT(test, CALLBACK_SLEEP, SELF, .what = "done() slept", .object = "cq",
+				.id = dc->cq->res.id, .site = contract_done_fn);
 	else
 		contract_expect_none(test);
 }
@@ -139,9 +136,8 @@ CONTRACT_CALLER(dereg_mr, struct contract_scene *scene, ib_dereg_mr(scene->mr))
 static void expect_busy(struct kunit *test, const char *object, u32 id, unsigned int users,
 			const void *site)
 {
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .what = "destroyed while in use",
-		.object = object, .id = id, .count = users, .site = site });
+	CONTRACT_EXPECT(test, BUSY, SELF, .what = "destroyed while in use", .object = object,
+			.id = id, .count = users, .site = site);
 }
 
 /* The PD has five users: a QP, an SRQ, an MR, an FMR and an AH. */
@@ -233,10 +229,8 @@ static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 	ops->dereg_mr = look_and_refuse;
 	KUNIT_EXPECT_EQ(test, -EBUSY, dereg_mr(scene));
 	ops->dereg_mr = dereg;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
-		.what = "destroyed while the driver uses it",
-		.id = id, .site = dereg_mr });
+	CONTRACT_EXPECT(test, BUSY, SELF, .object = "mr",
+			.what = "destroyed while the driver uses it", .id = id, .site = dereg_mr);
 	KUNIT_EXPECT_EQ(test, -ENOENT, found_meanwhile);
 	kvt_expect_kept(test, scene->m->ibdev, &scene->mr->res, id);
 }
@@ -250,10 +244,8 @@ static void region_with_windows_is_reported(struct kunit *test)
 	mock_fail(scene->m, MOCK_dereg_mr, -EINVAL);
 	KUNIT_EXPECT_EQ(test, -EINVAL, dereg_mr(scene));
 	mock_fail_none(scene->m);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
-		.what = "destroyed while the driver uses it",
-		.id = id, .site = dereg_mr });
+	CONTRACT_EXPECT(test, BUSY, SELF, .object = "mr",
+			.what = "destroyed while the driver uses it", .id = id, .site = dereg_mr);
 }
 
 static void region_that_the_driver_cannot_free_is_not(struct kunit *test)
@@ -289,10 +281,9 @@ static void pool_region_that_the_driver_has_in_use_is_reported(struct kunit *tes
 	kvt_expect_kept(test, scene->m->ibdev, &mr->res, id);
 	KUNIT_ASSERT_PTR_EQ(test, &mr->qp_entry, qp->rdma_mrs.next);
 	KUNIT_EXPECT_TRUE(test, list_is_singular(&qp->rdma_mrs));
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "mr",
-		.what = "destroyed while the driver uses it",
-		.id = id, .site = destroy_pool });
+	CONTRACT_EXPECT(test, BUSY, SELF, .object = "mr",
+			.what = "destroyed while the driver uses it", .id = id,
+			.site = destroy_pool);
 	destroy_pool(qp);
 	KUNIT_EXPECT_TRUE(test, list_empty(&qp->rdma_mrs));
 	contract_expect_none(test);
@@ -307,10 +298,9 @@ static void qp_with_pool_regions_in_use_is_reported(struct kunit *test)
 	scene->qp->mrs_used = 3;
 	KUNIT_EXPECT_EQ(test, 0, destroy_qp(scene));
 	scene->qp = NULL;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_BUSY, .module = CONTRACT_SELF, .object = "qp", .id = id,
-		.what = "destroyed while 3 MRs of its pool are in use", .count = 3,
-		.site = destroy_qp });
+	CONTRACT_EXPECT(test, BUSY, SELF, .object = "qp", .id = id,
+			.what = "destroyed while 3 MRs of its pool are in use", .count = 3,
+			.site = destroy_qp);
 }
 
 static noinline void free_cq(struct ib_cq *cq)
@@ -412,9 +402,8 @@ static void expect_of_post(struct kunit *test, struct contract_scene *scene, con
 	if (!what)
 		contract_expect_none(test);
 	else
-		contract_expect(test, &(struct contract_expected) {
-			.rule = IB_RULE_STATE, .module = CONTRACT_SELF, .what = what,
-			.object = "qp", .id = scene->qp->res.id, .site = site });
+		CONTRACT_EXPECT(test, STATE, SELF, .what = what, .object = "qp",
+				.id = scene->qp->res.id, .site = site);
 }
 
 static void post_where_the_state_forbids_it_is_reported(struct kunit *test)

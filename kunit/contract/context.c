@@ -256,9 +256,8 @@ static void changed_context_is_reported(struct kunit *test)
 	watch_reports(test);
 	id = callback->run(test, callback, atomic ? change->inside_atomic : change->inside);
 	expect_context_put_right(test, change, softirq);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_CONTEXT, .module = CONTRACT_SELF, .what = what,
-		.object = callback->object, .id = id, .site = callback->function });
+	CONTRACT_EXPECT(test, CALLBACK_CONTEXT, SELF, .what = what, .object = callback->object,
+			.id = id, .site = callback->function);
 }
 
 KUNIT_ARRAY_PARAM_DESC(callbacks, contract_callbacks, name);
@@ -306,9 +305,8 @@ static struct contract_scene *scene_with(struct kunit *test, contract_fn inside)
 
 static void expect_of_handler(struct kunit *test, struct contract_scene *scene, const char *what)
 {
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CALLBACK_CONTEXT, .module = CONTRACT_SELF, .what = what,
-		.object = "cq", .id = scene->cq->res.id, .site = contract_comp_handler });
+	CONTRACT_EXPECT(test, CALLBACK_CONTEXT, SELF, .what = what, .object = "cq",
+			.id = scene->cq->res.id, .site = contract_comp_handler);
 }
 
 static void bottom_halves_turned_on_are_reported(struct kunit *test)

@@ -191,22 +191,6 @@ static void to_error(struct kunit *test, struct contract_scene *scene)
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(scene->qp));
 }
 
-static u32 object_id(struct contract_scene *scene, const char *kind)
-{
-	if (!strcmp(kind, "qp"))
-		return scene->qp->res.id;
-	if (!strcmp(kind, "srq"))
-		return scene->srq->res.id;
-	if (!strcmp(kind, "cq"))
-		return scene->cq->res.id;
-	if (!strcmp(kind, "fmr"))
-		return scene->fmr->res.id;
-	if (!strcmp(kind, "mr"))
-		return scene->mr->res.id;
-	/* An AH has no number of its own: the report names its PD. */
-	return scene->pd->res.id;
-}
-
 /* Rule 1: methods that must not sleep */
 
 #define VERB(verb, kind)	{ .name = #verb, .call = call_##verb, .object = kind }
@@ -232,11 +216,9 @@ static void sleep_in_atomic_method_is_reported(struct kunit *test)
 	scene->in_method = verb->under_rcu ? contract_count_as_sleep : contract_sleep;
 	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
 	scene->in_method = NULL;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = what,
-		.object = verb->object,
-		.id = verb->object ? object_id(scene, verb->object) : 0,
-		.site = verb->call });
+	CONTRACT_EXPECT(test, SLEEP, DRIVER, .what = what, .object = verb->object,
+			.id = verb->object ? contract_object_id(scene, verb->object) : 0,
+			.site = verb->call);
 }
 
 static void atomic_method_may_take_time(struct kunit *test)
@@ -311,9 +293,8 @@ static void sleep_of_a_post_by(struct kunit *test, struct contract_scene *scene,
 	scene->in_method = sleep;
 	call(scene);
 	scene->in_method = NULL;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_SLEEP, .module = CONTRACT_DRIVER, .what = "post_send slept",
-		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
+	CONTRACT_EXPECT(test, SLEEP, DRIVER, .what = "post_send slept", .object = "qp",
+			.id = scene->qp->res.id, .site = call_post_send);
 }
 
 /* The handler only called the method that slept: one report, which blames the driver. */
@@ -377,10 +358,8 @@ static void handler_inside_a_post_of_a_handler_is_reported(struct kunit *test)
 	scene->in_handler = post_once;
 	scene->in_method = tell_of_qp;
 	contract_call_comp_handler(scene);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER,
-		.what = "event handler inside post_send",
-		.object = "qp", .id = scene->qp->res.id, .site = call_post_send });
+	CONTRACT_EXPECT(test, CHAIN, DRIVER, .what = "event handler inside post_send",
+			.object = "qp", .id = scene->qp->res.id, .site = call_post_send);
 	/* The frames of both handlers and both posts are gone: only the sleep is reported. */
 	sleep_of_a_post_by(test, scene, contract_call_comp_handler, contract_sleep);
 }
@@ -545,7 +524,7 @@ static void callback_inside_verb_is_reported(struct kunit *test)
 	if (inner->call == contract_call_qp_event_handler && !scene->qp)
 		kunit_skip(test, "a CQ that is destroyed has no QP");
 	direct_up(test, scene, IB_POLL_DIRECT);
-	id = inner->object ? object_id(scene, inner->object) : direct.cq->res.id;
+	id = inner->object ? contract_object_id(scene, inner->object) : direct.cq->res.id;
 	snprintf(what, sizeof(what), "%s inside %s", inner->what, verb->name);
 	scene->in_method = inner->call;
 	KUNIT_EXPECT_EQ(test, 0, verb->call(scene));
@@ -557,9 +536,8 @@ static void callback_inside_verb_is_reported(struct kunit *test)
 	if (is_legal(verb, inner))
 		contract_expect_none(test);
 	else
-		contract_expect(test, &(struct contract_expected) {
-			.rule = IB_RULE_CHAIN, .module = CONTRACT_DRIVER, .what = what,
-			.object = inner->object ?: "cq", .id = id, .site = verb->call });
+		CONTRACT_EXPECT(test, CHAIN, DRIVER, .what = what, .object = inner->object ?: "cq",
+				.id = id, .site = verb->call);
 }
 
 static bool is_there(struct contract_scene *scene, const struct inner *inner)
@@ -755,10 +733,9 @@ static void two_handlers_at_a_time_are_reported(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(a));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(b));
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&inside));
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_ONE_HANDLER, .module = CONTRACT_DRIVER,
-		.what = "two completion handlers at a time",
-		.object = "cq", .id = scene->cq->res.id, .site = contract_call_comp_handler });
+	CONTRACT_EXPECT(test, ONE_HANDLER, DRIVER, .what = "two completion handlers at a time",
+			.object = "cq", .id = scene->cq->res.id,
+			.site = contract_call_comp_handler);
 }
 
 static void one_handler_after_another_is_not(struct kunit *test)

@@ -51,9 +51,7 @@ static struct objects *join(struct kunit *test, void (*remove)(struct objects *t
 
 static void expect_left(struct kunit *test, const char *what, unsigned int count, const void *site)
 {
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_LEFT, .module = CONTRACT_SELF, .count = count,
-		.what = what, .site = site });
+	CONTRACT_EXPECT(test, LEFT, SELF, .count = count, .what = what, .site = site);
 }
 
 static void references_left_are_counted(struct kunit *test)

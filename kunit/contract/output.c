@@ -435,9 +435,8 @@ static void missing_output_is_reported(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, output->ret, output->call(test, pd, cq));
 	atomic_dec(&cq->usecnt);
 	m->ibdev->ops = whole;
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = output->what,
-		.object = output->object, .id = asked, .site = output->call });
+	CONTRACT_EXPECT(test, OUTPUT, DRIVER, .what = output->what, .object = output->object,
+			.id = asked, .site = output->call);
 }
 
 static void output_that_is_there_is_not(struct kunit *test)
@@ -554,9 +553,7 @@ static void registration_without_output_is_reported(struct kunit *test)
 	mock_alloc(test, m);
 	break_device(m, &early->broken);
 	KUNIT_EXPECT_EQ(test, 0, register_here(m));
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER, .what = early->what,
-		.site = register_here });
+	CONTRACT_EXPECT(test, OUTPUT, DRIVER, .what = early->what, .site = register_here);
 	/* A GID that was not set is not in the table; a P_Key that was not set reads as 0. */
 	if (early->broken.query_gid)
 		KUNIT_EXPECT_NE(test, 0, rdma_query_gid(m->ibdev, 1, 0, &gid));
@@ -628,9 +625,7 @@ static void table_that_is_read_again_without_output_is_reported(struct kunit *te
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked_again));
 	/* Waits for the work item, which checks the output after the method has returned. */
 	mock_unregister(m);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_OUTPUT, .module = CONTRACT_DRIVER,
-		.what = "query_pkey returned no P_Key" });
+	CONTRACT_EXPECT(test, OUTPUT, DRIVER, .what = "query_pkey returned no P_Key");
 }
 
 static struct kunit_case contract_output_cases[] = {

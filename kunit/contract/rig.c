@@ -411,6 +411,23 @@ struct contract_scene *contract_scene_up(struct kunit *test)
 	return scene;
 }
 
+/* The number of the scene's object of a kind, as a report gives it. */
+u32 contract_object_id(const struct contract_scene *scene, const char *kind)
+{
+	if (!strcmp(kind, "qp"))
+		return scene->qp->res.id;
+	if (!strcmp(kind, "srq"))
+		return scene->srq->res.id;
+	if (!strcmp(kind, "cq"))
+		return scene->cq->res.id;
+	if (!strcmp(kind, "fmr"))
+		return scene->fmr->res.id;
+	if (!strcmp(kind, "mr"))
+		return scene->mr->res.id;
+	/* An AH has no number of its own: the report names its PD. */
+	return scene->pd->res.id;
+}
+
 /* The consumer */
 
 static void handler(struct contract_scene *scene)

@@ -39,6 +39,9 @@ void contract_exit(struct kunit *test);
 void contract_expect_all(struct kunit *test, const struct contract_expected *expected,
 			 unsigned int nr);
 void contract_expect(struct kunit *test, const struct contract_expected *expected);
+#define CONTRACT_EXPECT(test, broken, blamed, ...)			\
+	contract_expect(test, &(struct contract_expected) {		\
+		.rule = IB_RULE_##broken, .module = CONTRACT_##blamed, ##__VA_ARGS__ })
 void contract_expect_none(struct kunit *test);
 void contract_expect_counted(struct kunit *test, enum ib_contract_rule rule, unsigned int nr);
 /* Turns the checker off, to clean up after deliberate misuse. */
@@ -90,6 +93,7 @@ struct contract_scene *contract_scene_new(struct kunit *test);
 void contract_scene_device(struct kunit *test, struct contract_scene *scene);
 void contract_scene_objects(struct kunit *test, struct contract_scene *scene);
 struct contract_scene *contract_scene_up(struct kunit *test);
+u32 contract_object_id(const struct contract_scene *scene, const char *kind);
 
 void contract_request_done(struct ib_ca_request *req);
 void contract_comp_handler(struct ib_cq *cq, void *context);

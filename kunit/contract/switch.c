@@ -17,10 +17,8 @@ CONTRACT_CALLER(send_in_init, struct contract_scene *scene, CONTRACT_SEND(scene-
 
 static void expect_send(struct kunit *test, struct contract_scene *scene)
 {
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_STATE, .module = CONTRACT_SELF,
-		.what = "post_send in state INIT", .object = "qp", .id = scene->qp->res.id,
-		.site = send_in_init });
+	CONTRACT_EXPECT(test, STATE, SELF, .what = "post_send in state INIT", .object = "qp",
+			.id = scene->qp->res.id, .site = send_in_init);
 }
 
 static void nothing_is_reported_while_it_is_off(struct kunit *test)
@@ -218,9 +216,8 @@ static void mock_for_calls(struct kunit *test)
 static void expect_refused(struct kunit *test, const struct call *call, int ret)
 {
 	KUNIT_EXPECT_EQ(test, -EINVAL, ret);
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF, .what = call->what,
-		.site = call->call, .no_device = !call->device, .device = call->device });
+	CONTRACT_EXPECT(test, REGISTER, SELF, .what = call->what, .site = call->call,
+			.no_device = !call->device, .device = call->device);
 }
 
 static void registration_with_interrupts_off_is_reported(struct kunit *test)
@@ -286,9 +283,8 @@ static void unregistering_a_used_device_is_reported(struct kunit *test)
 	local_irq_disable();
 	call_unregister_and_put(m->ibdev);
 	local_irq_enable();
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF,
-		.what = "unregisters a device in atomic", .site = call_unregister_and_put });
+	CONTRACT_EXPECT(test, REGISTER, SELF, .what = "unregisters a device in atomic",
+			.site = call_unregister_and_put);
 	KUNIT_EXPECT_EQ(test, users, refcount_read(&m->ibdev->refcount));
 }
 
@@ -322,9 +318,9 @@ static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 	ib_register_event_handler(handler);
 	dispatch_fatal(m->ibdev);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&called));
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_REGISTER, .module = CONTRACT_SELF,
-		.what = "unregisters an event handler in an event handler", .site = unregister_myself });
+	CONTRACT_EXPECT(test, REGISTER, SELF,
+			.what = "unregisters an event handler in an event handler",
+			.site = unregister_myself);
 	dispatch_fatal(m->ibdev);
 	/* Waits until the second event was delivered. */
 	mock_unregister(m);

@@ -295,8 +295,7 @@ static noinline struct ib_pd *make_pd(struct ib_device *dev)
 
 static void expect_gone(struct kunit *test, const char *what, const void *site)
 {
-	contract_expect(test, &(struct contract_expected) {
-		.rule = IB_RULE_GONE, .module = CONTRACT_SELF, .what = what, .site = site });
+	CONTRACT_EXPECT(test, GONE, SELF, .what = what, .site = site);
 }
 
 /* The caller has kept only a pointer to the device: no object is left on it. */
