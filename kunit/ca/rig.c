@@ -448,16 +448,29 @@ static void async_done(struct ib_ca_request *req)
 }
 
 /**
+ * ca_async_again() - give a request that is over another thing to do
+ * @a: the request, whose completion is initialised
+ * @req: what it is to do
+ */
+void ca_async_again(struct ca_async *a, const struct ib_ca_request *req)
+{
+	a->req = *req;
+	a->req.done = async_done;
+	atomic_set(&a->calls, 0);
+	/* Its lock must stay as it is: the callback that completed it may not have returned. */
+	reinit_completion(&a->got);
+}
+EXPORT_SYMBOL_GPL(ca_async_again);
+
+/**
  * ca_async_init() - set up a request that counts its callbacks
  * @a: the request, not on the stack
  * @req: what it is to do
  */
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req)
 {
-	a->req = *req;
-	a->req.done = async_done;
-	atomic_set(&a->calls, 0);
 	init_completion(&a->got);
+	ca_async_again(a, req);
 }
 EXPORT_SYMBOL_GPL(ca_async_init);
 

@@ -60,6 +60,7 @@ struct ca_async {
 	struct completion got;	/* completed by each callback */
 };
 
+void ca_async_again(struct ca_async *a, const struct ib_ca_request *req);
 void ca_async_init(struct ca_async *a, const struct ib_ca_request *req);
 struct ca_async *ca_async_new(struct kunit *test, const struct ib_ca_request *req);
 ssize_t ca_async_wait(struct ca_async *a);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: asynchronous requests to channel adapters, also while the device is being
- * unregistered; and PDs that a thread opens through a CA's file, as a process does, and
+ * The exerciser: requests to channel adapters, asynchronous or not, also while the device is
+ * being unregistered; and PDs that a thread opens through a CA's file, as a process does, and
  * borrows as a kernel consumer.
  *
  * Requests are carried out in no particular order. So a request is submitted only if its
@@ -15,20 +15,11 @@
 #include "ca/rig.h"
 #include "fuzz/mock_device.h"
 
-static const char *const whats[X_CA_WHATS] = {
-	[X_CA_OPEN] = "OPEN", [X_CA_ALLOC_PD] = "ALLOC_PD", [X_CA_DEALLOC_PD] = "DEALLOC_PD",
-	[X_CA_REG_MR] = "REG_MR", [X_CA_DEREG_MR] = "DEREG_MR", [X_CA_QUERY] = "QUERY_CA",
-	[X_CA_CLOSE] = "CLOSE",
-};
-
-static const u8 ca_ops[X_CA_WHATS] = {
-	[X_CA_OPEN] = KVERBS_CA_OPEN,
-	[X_CA_ALLOC_PD] = KVERBS_CA_ALLOC_PD,
-	[X_CA_DEALLOC_PD] = KVERBS_CA_DEALLOC_PD,
-	[X_CA_REG_MR] = KVERBS_CA_REG_MR,
-	[X_CA_DEREG_MR] = KVERBS_CA_DEREG_MR,
-	[X_CA_QUERY] = KVERBS_CA_QUERY_CA,
-	[X_CA_CLOSE] = KVERBS_CA_CLOSE,
+static const char *const names[] = {
+	[KVERBS_CA_OPEN] = "OPEN", [KVERBS_CA_CLOSE] = "CLOSE",
+	[KVERBS_CA_QUERY_CA] = "QUERY_CA", [KVERBS_CA_QUERY_PORT] = "QUERY_PORT",
+	[KVERBS_CA_ALLOC_PD] = "ALLOC_PD", [KVERBS_CA_DEALLOC_PD] = "DEALLOC_PD",
+	[KVERBS_CA_REG_MR] = "REG_MR", [KVERBS_CA_DEREG_MR] = "DEREG_MR",
 };
 
 static struct ib_device *device_of(const struct x_world *w, int dev)
@@ -58,38 +49,39 @@ static int pds_of(const struct x_ca_handle *h)
 	return n;
 }
 
-static bool may_ask(const struct x_ca_handle *h, enum x_ca_what what, int pd)
+static bool may_ask(const struct x_ca_handle *h, enum kverbs_ca_op what, int pd)
 {
-	if (what == X_CA_OPEN)
+	if (what == KVERBS_CA_OPEN)
 		return h->self.state == X_CA_NONE;
 	if (!is_there(&h->self))
 		return false;
 	switch (what) {
-	case X_CA_ALLOC_PD:
+	case KVERBS_CA_ALLOC_PD:
 		return h->pd[pd].state == X_CA_NONE;
-	case X_CA_DEALLOC_PD:
+	case KVERBS_CA_DEALLOC_PD:
 		return is_there(&h->pd[pd]) && h->mr.state != X_CA_BUSY;
-	case X_CA_REG_MR:
+	case KVERBS_CA_REG_MR:
 		return is_there(&h->pd[pd]) && h->mr.state == X_CA_NONE;
-	case X_CA_DEREG_MR:
+	case KVERBS_CA_DEREG_MR:
 		/* A pending request to free the PD is refused only while the region is there. */
 		return is_there(&h->mr) && h->pd[h->mr_pd].state != X_CA_BUSY;
-	case X_CA_CLOSE:
+	case KVERBS_CA_CLOSE:
 		return !h->pending;
 	default:
 		return true;
 	}
 }
 
-static long outcome(const struct x_ca_handle *h, enum x_ca_what what, int pd)
+static long outcome(const struct x_ca_handle *h, enum kverbs_ca_op what, int pd)
 {
 	switch (what) {
-	case X_CA_DEALLOC_PD:
+	case KVERBS_CA_DEALLOC_PD:
 		return uses_pd(h, pd) ? -EBUSY : 0;
-	case X_CA_CLOSE:
+	case KVERBS_CA_CLOSE:
 		return pds_of(h) ? -EBUSY : 0;
-	case X_CA_QUERY:
-		/* The buffer is too small for all of the attributes. */
+	case KVERBS_CA_QUERY_CA:
+	case KVERBS_CA_QUERY_PORT:
+		/* The buffer is too small for what follows the attributes. */
 		return -EOVERFLOW;
 	default:
 		return 0;
@@ -97,17 +89,17 @@ static long outcome(const struct x_ca_handle *h, enum x_ca_what what, int pd)
 }
 
 /* The object that a request makes or frees, or NULL. */
-static struct x_ca_obj *subject(struct x_ca_handle *h, enum x_ca_what what, int pd)
+static struct x_ca_obj *subject(struct x_ca_handle *h, enum kverbs_ca_op what, int pd)
 {
 	switch (what) {
-	case X_CA_OPEN:
-	case X_CA_CLOSE:
+	case KVERBS_CA_OPEN:
+	case KVERBS_CA_CLOSE:
 		return &h->self;
-	case X_CA_ALLOC_PD:
-	case X_CA_DEALLOC_PD:
+	case KVERBS_CA_ALLOC_PD:
+	case KVERBS_CA_DEALLOC_PD:
 		return &h->pd[pd];
-	case X_CA_REG_MR:
-	case X_CA_DEREG_MR:
+	case KVERBS_CA_REG_MR:
+	case KVERBS_CA_DEREG_MR:
 		return &h->mr;
 	default:
 		return NULL;
@@ -121,21 +113,22 @@ static void begun(struct x_ca_handle *h, struct x_ca_req *q)
 	h->pending++;
 	if (obj)
 		obj->state = X_CA_BUSY;
-	if (q->what == X_CA_REG_MR)
+	if (q->what == KVERBS_CA_REG_MR)
 		h->mr_pd = q->pd;
 }
 
 static void ended(struct x_ca_handle *h, struct x_ca_req *q)
 {
 	struct x_ca_obj *obj = subject(h, q->what, q->pd);
-	bool makes = q->what == X_CA_OPEN || q->what == X_CA_ALLOC_PD || q->what == X_CA_REG_MR;
+	bool makes = q->what == KVERBS_CA_OPEN || q->what == KVERBS_CA_ALLOC_PD ||
+		     q->what == KVERBS_CA_REG_MR;
 
 	h->pending--;
 	if (!obj)
 		return;
-	obj->state = makes == !q->req.result ? X_CA_THERE : X_CA_NONE;
+	obj->state = makes == !q->a.req.result ? X_CA_THERE : X_CA_NONE;
 	if (makes)
-		obj->id = q->what == X_CA_OPEN ? q->req.handle : q->req.object;
+		obj->id = q->what == KVERBS_CA_OPEN ? q->a.req.handle : q->a.req.object;
 }
 
 /**
@@ -166,44 +159,66 @@ int x_ca_objects(const struct x_own *own, bool *known)
 
 /* --- requests --- */
 
-static void on_done(struct ib_ca_request *req)
-{
-	struct x_ca_req *q = container_of(req, struct x_ca_req, req);
-
-	atomic_inc(&q->calls);
-	complete(&q->over);
-}
-
 static void build(struct x_world *w, struct x_ca_req *q, const struct x_ca_handle *h)
 {
-	q->req = (struct ib_ca_request){
-		.op = ca_ops[q->what],
+	struct ib_ca_request req = {
+		.op = q->what,
 		.version = KVERBS_CA_VERSION,
-		.handle = q->what == X_CA_OPEN ? 0 : h->self.id,
-		.done = on_done,
+		.handle = q->what == KVERBS_CA_OPEN ? 0 : h->self.id,
 	};
-	if (q->what == X_CA_DEALLOC_PD)
-		q->req.object = h->pd[q->pd].id;
-	if (q->what == X_CA_DEREG_MR)
-		q->req.object = h->mr.id;
-	if (q->what == X_CA_QUERY) {
-		q->req.flags = KVERBS_CA_FRESH;
-		q->req.out = q->out;
-		q->req.out_len = sizeof(q->out);
+
+	switch (q->what) {
+	case KVERBS_CA_DEALLOC_PD:
+		req.object = h->pd[q->pd].id;
+		break;
+	case KVERBS_CA_DEREG_MR:
+		req.object = h->mr.id;
+		break;
+	case KVERBS_CA_QUERY_CA:
+	case KVERBS_CA_QUERY_PORT:
+		req.flags = KVERBS_CA_FRESH;
+		req.port = q->what == KVERBS_CA_QUERY_PORT ? X_PORT : 0;
+		req.out = &q->out;
+		req.out_len = sizeof(q->out);
+		break;
+	case KVERBS_CA_REG_MR:
+		q->reg = ca_rig_reg_of(h->pd[q->pd].id, w->user_mem, PAGE_SIZE);
+		req.in = &q->reg;
+		req.in_len = sizeof(q->reg);
+		break;
+	default:
+		break;
 	}
-	if (q->what != X_CA_REG_MR)
-		return;
-	q->reg = (struct kverbs_ca_reg_mr){
-		.version = KVERBS_CA_VERSION,
-		.size = sizeof(q->reg),
-		.pd = h->pd[q->pd].id,
-		.start = w->user_mem,
-		.iova = w->user_mem,
-		.length = PAGE_SIZE,
-		.access = KVERBS_CA_ACCESS_LOCAL_WRITE,
-	};
-	q->req.in = &q->reg;
-	q->req.in_len = sizeof(q->reg);
+	ca_async_again(&q->a, &req);
+}
+
+/* Compares the result of a request, and the LID in the answer of an emulated device. */
+static enum x_verdict check_result(struct x_world *w, const struct x_ca_req *q, int dev, long want)
+{
+	if (q->a.req.result != want)
+		return x_want(w, names[q->what], want, q->a.req.result);
+	if (q->what != KVERBS_CA_QUERY_PORT || want == -ECANCELED || dev == X_CA_OWN)
+		return X_DONE;
+	return x_want(w, "LID of the CA's port", w->s->lid[dev], q->out.lid);
+}
+
+static enum x_verdict call(struct x_world *w, struct x_ca_req *q, struct x_ca_handle *h)
+{
+	q->want = outcome(h, q->what, q->pd);
+	build(w, q, h);
+	begun(h, q);
+	q->a.req.result = ib_ca_call(device_of(w, h->dev), &q->a.req);
+	ended(h, q);
+	return check_result(w, q, h->dev, q->want);
+}
+
+/* The number of the PD, if there ever was one, is of no other PD. */
+static enum x_verdict free_nothing(struct x_world *w, struct x_ca_req *q,
+				   const struct x_ca_handle *h)
+{
+	build(w, q, h);
+	return x_want(w, "freeing a PD that is not there", -ENOENT,
+		      ib_ca_call(device_of(w, h->dev), &q->a.req));
 }
 
 struct submission {
@@ -215,13 +230,13 @@ static void submit(void *arg)
 {
 	struct submission *s = arg;
 
-	s->q->result = ib_ca_submit(s->ibdev, &s->q->req);
+	s->q->result = ib_ca_submit(s->ibdev, &s->q->a.req);
 }
 
 static enum x_verdict cancel(struct x_world *w, struct x_ca_req *q)
 {
-	bool over = completion_done(&q->over);
-	int ret = ib_ca_cancel(&q->req);
+	bool over = completion_done(&q->a.got);
+	int ret = ib_ca_cancel(&q->a.req);
 
 	/* This fails if the request has begun. It must fail if it is over or already cancelled. */
 	if (ret && ret != -EALREADY)
@@ -238,13 +253,13 @@ static enum x_verdict end_req(struct x_world *w, struct x_ca_req *q)
 	struct x_ca_handle *h = &w->own->handle[q->handle];
 	long want = q->cancelled ? -ECANCELED : q->want;
 
-	if (!wait_for_completion_timeout(&q->over, w->patience))
-		return x_fail(w, "%s: done() is not called", whats[q->what]);
+	if (!wait_for_completion_timeout(&q->a.got, w->patience))
+		return x_fail(w, "%s: done() is not called", names[q->what]);
 	q->busy = false;
 	ended(h, q);
-	if (atomic_read(&q->calls) != 1)
-		return x_want(w, "calls of done()", 1, atomic_read(&q->calls));
-	return x_want(w, whats[q->what], want, q->req.result);
+	if (atomic_read(&q->a.calls) != 1)
+		return x_want(w, "calls of done()", 1, atomic_read(&q->a.calls));
+	return check_result(w, q, h->dev, want);
 }
 
 static enum x_verdict submit_right(struct x_world *w, struct x_ca_req *q,
@@ -252,13 +267,11 @@ static enum x_verdict submit_right(struct x_world *w, struct x_ca_req *q,
 {
 	struct submission s = { .ibdev = device_of(w, h->dev), .q = q };
 	/* REG_MR needs the memory of the calling process. */
-	bool in_irq = !(r & 7) && r && q->what != X_CA_REG_MR;
+	bool in_irq = !(r & 7) && r && q->what != KVERBS_CA_REG_MR;
 
 	q->want = outcome(h, q->what, q->pd);
 	build(w, q, h);
 	q->cancelled = false;
-	atomic_set(&q->calls, 0);
-	reinit_completion(&q->over);
 	if (in_irq)
 		kvt_run_in_hardirq(submit, &s);
 	else
@@ -276,59 +289,63 @@ static enum x_verdict submit_quick(struct x_world *w, struct x_ca_req *q,
 {
 	long want = -EINVAL;
 
-	q->what = X_CA_QUERY;
+	q->what = KVERBS_CA_QUERY_CA;
 	build(w, q, h);
-	q->req.flags = 0;
+	q->a.req.flags = 0;
 	switch (r % 6) {
 	case 0:
 		want = -EOVERFLOW;
 		break;
 	case 1:
 		/* The upper half of the handle is wrong. */
-		q->req.handle += 1ULL << 32;
+		q->a.req.handle += 1ULL << 32;
 		want = -ENOENT;
 		break;
 	case 2:
-		q->req.out_len = 4;
+		q->a.req.out_len = 4;
 		want = -ENOSPC;
 		break;
 	case 3:
-		q->req.op = 99;
+		q->a.req.op = 99;
 		break;
 	case 4:
-		q->req.flags = KVERBS_CA_FRESH;
-		q->req.done = NULL;
+		q->a.req.flags = KVERBS_CA_FRESH;
+		q->a.req.done = NULL;
 		break;
 	default:
-		q->req.object = 1;
+		q->a.req.object = 1;
 	}
-	atomic_set(&q->calls, 0);
 	x_want(w, "a request that is answered at once", want,
-	       ib_ca_submit(device_of(w, h->dev), &q->req));
-	return x_want(w, "calls of done() for it", 0, atomic_read(&q->calls));
+	       ib_ca_submit(device_of(w, h->dev), &q->a.req));
+	return x_want(w, "calls of done() for it", 0, atomic_read(&q->a.calls));
 }
 
 enum x_verdict x_ca_submit(struct x_world *w, const struct x_op *op)
 {
-	static const u8 mix[8] = { X_CA_OPEN, X_CA_ALLOC_PD, X_CA_ALLOC_PD, X_CA_REG_MR,
-				   X_CA_DEALLOC_PD, X_CA_DEREG_MR, X_CA_QUERY, X_CA_CLOSE };
+	static const u8 mix[8] = { KVERBS_CA_QUERY_PORT, KVERBS_CA_ALLOC_PD, KVERBS_CA_ALLOC_PD,
+				   KVERBS_CA_REG_MR, KVERBS_CA_DEALLOC_PD, KVERBS_CA_DEREG_MR,
+				   KVERBS_CA_QUERY_CA, KVERBS_CA_CLOSE };
 	struct x_ca_req *q = &w->own->req[op->a];
 	struct x_ca_handle *h = &w->own->handle[(op->c & 3) % X_CA_HANDLES];
+	bool waits = op->r & 32;
 
 	if (q->busy)
 		return X_SKIPPED;
 	if (h->self.state == X_CA_NONE)
 		h->dev = (op->r >> 8 & 3) % (X_CA_OWN + 1);
-	q->what = h->self.state == X_CA_NONE ? X_CA_OPEN : mix[op->b];
+	q->what = h->self.state == X_CA_NONE ? KVERBS_CA_OPEN : mix[op->b];
 	q->handle = h - w->own->handle;
 	q->pd = op->c >> 2 & 1;
 	if (!device_of(w, h->dev))
 		return X_SKIPPED;
-	if (q->what == X_CA_QUERY && op->r & 64)
+	if (q->what == KVERBS_CA_QUERY_CA && op->r & 64)
 		return is_there(&h->self) ? submit_quick(w, q, h, op->r) : X_SKIPPED;
+	if (waits && q->what == KVERBS_CA_DEALLOC_PD && is_there(&h->self) &&
+	    h->pd[q->pd].state == X_CA_NONE)
+		return free_nothing(w, q, h);
 	if (!may_ask(h, q->what, q->pd))
 		return X_SKIPPED;
-	return submit_right(w, q, h, op->r);
+	return waits ? call(w, q, h) : submit_right(w, q, h, op->r);
 }
 
 enum x_verdict x_ca_cancel(struct x_world *w, const struct x_op *op)
@@ -371,21 +388,19 @@ static void end_all(struct x_world *w, int dev)
 
 static void close_handle(struct x_world *w, struct x_ca_handle *h)
 {
-	struct ib_device *ibdev = device_of(w, h->dev);
-	struct x_ca_req q = {};
+	struct x_ca_req *q = &w->own->closing;
 	int i;
 
 	if (!is_there(&h->self))
 		return;
-	for (q.what = X_CA_DEREG_MR, i = 0; i < 2 + X_CA_PDS; i++) {
+	for (q->what = KVERBS_CA_DEREG_MR, i = 0; i < 2 + X_CA_PDS; i++) {
 		if (i)
-			q.what = i > X_CA_PDS ? X_CA_CLOSE : X_CA_DEALLOC_PD;
-		q.pd = i == 2;
-		if (q.what != X_CA_CLOSE && !is_there(subject(h, q.what, q.pd)))
+			q->what = i > X_CA_PDS ? KVERBS_CA_CLOSE : KVERBS_CA_DEALLOC_PD;
+		q->pd = i == 2;
+		if (q->what != KVERBS_CA_CLOSE && !is_there(subject(h, q->what, q->pd)))
 			continue;
-		build(w, &q, h);
-		x_want(w, whats[q.what], 0, ib_ca_call(ibdev, &q.req));
-		subject(h, q.what, q.pd)->state = X_CA_NONE;
+		call(w, q, h);
+		subject(h, q->what, q->pd)->state = X_CA_NONE;
 	}
 }
 
@@ -423,7 +438,7 @@ static void begin_some(struct x_world *w)
 			continue;
 		if (h->self.state == X_CA_NONE)
 			h->dev = X_CA_OWN;
-		q->what = h->self.state == X_CA_NONE ? X_CA_OPEN : X_CA_QUERY;
+		q->what = h->self.state == X_CA_NONE ? KVERBS_CA_OPEN : KVERBS_CA_QUERY_CA;
 		q->handle = h - w->own->handle;
 		if (h->dev == X_CA_OWN && may_ask(h, q->what, 0))
 			submit_right(w, q, h, ~0U);
@@ -466,8 +481,8 @@ enum x_verdict x_ca_gone(struct x_world *w)
 		q = &own->req[i];
 		if (!q->busy || own->handle[q->handle].dev != X_CA_OWN)
 			continue;
-		if (!completion_done(&q->over))
-			x_fail(w, "%s: not over when the device has gone", whats[q->what]);
+		if (!completion_done(&q->a.got))
+			x_fail(w, "%s: not over when the device has gone", names[q->what]);
 		end_req(w, q);
 	}
 	for (i = 0; i < X_CA_HANDLES; i++) {
@@ -601,19 +616,6 @@ enum x_verdict x_ca_file(struct x_world *w, const struct x_op *op)
 
 /* --- cleanup --- */
 
-static void close_waited(struct x_world *w, int dev)
-{
-	static const struct x_op close[2] = { { .b = 1 }, { .b = 3 } };
-	struct x_op op;
-	int i;
-
-	for (i = w->ca_pd[dev] ? 0 : 1; i < 2 && w->ca[dev]; i++) {
-		op = close[i];
-		op.a = dev;
-		x_ca(w, &op);
-	}
-}
-
 /**
  * x_end_ca() - close all CAs and files, and give back the PDs that are lent
  * @w: the world
@@ -622,10 +624,8 @@ void x_end_ca(struct x_world *w)
 {
 	int i;
 
-	for (i = 0; i < X_DEVS; i++) {
-		close_waited(w, i);
+	for (i = 0; i < X_DEVS; i++)
 		close_all(w, i);
-	}
 	if (w->own->dev)
 		close_all(w, X_CA_OWN);
 	for (i = 0; i < X_LENT; i++)

@@ -17,13 +17,13 @@
  *	memory.c	operations on MRs, MWs, FMRs and address handles
  *	user.c		regions of user memory
  *	mcast.c		datagrams to groups
- *	query.c		queries, events, synchronous requests to channel adapters
+ *	query.c		queries, events
  *	optional.c	draining one queue, moderation, pools, unsupported methods
  *	lookup.c	lookup of GIDs, of senders of datagrams, of objects by number
  *	registry.c	a client and a device of each thread
  *	mock_device.c	features of that device only: virtual functions, integrity
  *	roce.c		network devices and GIDs of that device, address vectors
- *	ca.c		asynchronous requests to channel adapters, PDs lent
+ *	ca.c		requests to channel adapters, PDs lent
  *	model.c		the model, which calls nothing of the interface
  *
  * Each thread has a world: objects of its own, in slots, and the model's state of them.
@@ -424,8 +424,6 @@ struct x_world {
 	/* MRs that %X_LIE_LEAK did not free. */
 	struct ib_mr *leaked[8];
 	int nr_leaked;			/* entries of @leaked */
-	u64 ca[X_DEVS];			/* handles of open channel adapters, by device */
-	u64 ca_pd[X_DEVS];		/* PDs that were allocated by CA requests, by device */
 	struct ib_event_handler handler;	/* device event handler */
 	atomic_t heard;			/* number of calls of @handler */
 	int listening;			/* @handler is registered, so it may be called */
@@ -535,7 +533,7 @@ x_op_fn x_user_make, x_user_free, x_user_rdma;
 x_op_fn x_ah_make, x_ah_modify, x_ah_query, x_ah_free;
 x_op_fn x_mr_alloc, x_mr_map, x_mr_free, x_mw_alloc, x_mw_free;
 x_op_fn x_fmr_alloc, x_fmr_map, x_fmr_unmap, x_fmr_free;
-x_op_fn x_query, x_find, x_listen, x_ca;
+x_op_fn x_query, x_find, x_listen;
 x_op_fn x_drain_one, x_cq_moderate, x_pool, x_optional;
 x_op_fn x_gid, x_reply, x_restrack;
 x_op_fn x_client, x_device;

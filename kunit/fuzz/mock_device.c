@@ -56,7 +56,8 @@ void x_own_begin(struct x_world *w)
 	memset(own->req, 0, sizeof(own->req));
 	memset(&own->file, 0, sizeof(own->file));
 	for (i = 0; i < X_CA_REQS; i++)
-		init_completion(&own->req[i].over);
+		init_completion(&own->req[i].a.got);
+	init_completion(&own->closing.a.got);
 	for (i = 0; i <= MOCK_MAX_PORTS; i++)
 		own->bound[i] = -1;
 	x_roce_begin(own);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The exerciser: a thread's own mock device, with what the emulated HCA lacks, and
- * asynchronous requests to channel adapters. struct x_own outlives a world;
+ * requests to channel adapters. struct x_own outlives a world;
  * x_own_begin() resets it for the next one.
  */
 #ifndef KVT_EXERCISE_OWN_H
@@ -9,6 +9,7 @@
 
 #include <linux/if_ether.h>
 
+#include "ca/rig.h"
 #include "fuzz/fuzz.h"
 #include "lib/mock.h"
 
@@ -70,17 +71,6 @@ enum x_ca_state {
 	X_CA_THERE,
 };
 
-enum x_ca_what {
-	X_CA_OPEN,
-	X_CA_ALLOC_PD,
-	X_CA_DEALLOC_PD,
-	X_CA_REG_MR,
-	X_CA_DEREG_MR,
-	X_CA_QUERY,
-	X_CA_CLOSE,
-	X_CA_WHATS
-};
-
 struct x_ca_obj {
 	u64 id;
 	enum x_ca_state state;
@@ -96,17 +86,15 @@ struct x_ca_handle {
 	u8 mr_pd;			/* index in @pd of the region's PD */
 };
 
-/* An asynchronous request. */
+/* A request, asynchronous or not. */
 struct x_ca_req {
-	struct ib_ca_request req;
+	struct ca_async a;		/* the request */
 	struct kverbs_ca_reg_mr reg;	/* input of REG_MR */
-	u64 out[2];		/* room for the answer */
+	struct kverbs_ca_port_attr out;	/* room for the beginning of an answer */
 	ssize_t result;		/* result of ib_ca_submit() */
-	atomic_t calls;		/* calls of done() */
-	struct completion over;	/* completed by each call of done() */
 	bool busy;		/* the request was submitted, and its result is not checked yet */
 	bool cancelled;		/* ib_ca_cancel() has cancelled the request */
-	enum x_ca_what what;	/* operation */
+	enum kverbs_ca_op what;	/* operation */
 	u8 handle;		/* model: index of the CA handle */
 	u8 pd;			/* model: index of the PD */
 	long want;		/* model: result of the request if it is not cancelled */
@@ -157,6 +145,7 @@ struct x_own {
 	/* Open channel adapters. */
 	struct x_ca_handle handle[X_CA_HANDLES];
 	struct x_ca_req req[X_CA_REQS];	/* requests to channel adapters */
+	struct x_ca_req closing;	/* the requests that close what is left at the end */
 	struct x_ca_file file;		/* device file of a channel adapter */
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: queries and searches of ports, GIDs and P_Keys, asynchronous events of a
- * device, and requests to channel adapters that the thread waits for.
+ * The exerciser: queries and searches of ports, GIDs and P_Keys, and asynchronous events of a
+ * device.
  */
 #include <rdma/ib_cache.h>
 
@@ -194,69 +194,4 @@ enum x_verdict x_listen(struct x_world *w, const struct x_op *op)
 	WRITE_ONCE(w->listening, 1);
 	ib_register_event_handler(&w->handler);
 	return X_DONE;
-}
-
-/* --- requests to the channel adapter --- */
-
-static long request(struct x_world *w, int dev, enum kverbs_ca_op what, u64 *result)
-{
-	struct ib_ca_request req = {
-		.op = what,
-		.version = KVERBS_CA_VERSION,
-		.handle = what == KVERBS_CA_OPEN ? 0 : w->ca[dev],
-		.object = what == KVERBS_CA_DEALLOC_PD ? w->ca_pd[dev] : 0,
-	};
-	long ret = ib_ca_call(w->s->dev[dev], &req);
-
-	if (result && !ret)
-		*result = what == KVERBS_CA_OPEN ? req.handle : req.object;
-	return ret;
-}
-
-static enum x_verdict ca_query(struct x_world *w, int dev)
-{
-	struct kverbs_ca_port_attr attr = {};
-	struct ib_ca_request req = {
-		.op = KVERBS_CA_QUERY_PORT,
-		.version = KVERBS_CA_VERSION,
-		.handle = w->ca[dev],
-		.port = X_PORT,
-		.out = &attr,
-		.out_len = sizeof(attr),
-	};
-	long ret = ib_ca_call(w->s->dev[dev], &req);
-
-	/* The buffer has no room for the port's tables. */
-	if (ret != -EOVERFLOW)
-		return x_want(w, "a query of the CA", -EOVERFLOW, ret);
-	return x_want(w, "LID of the CA's port", w->s->lid[dev], attr.lid);
-}
-
-enum x_verdict x_ca(struct x_world *w, const struct x_op *op)
-{
-	int dev = op->a % X_DEVS, want;
-	long ret;
-
-	if (!w->ca[dev])
-		return x_want(w, "opening a CA", 0, request(w, dev, KVERBS_CA_OPEN, &w->ca[dev]));
-	switch (op->b % 4) {
-	case 0:
-		if (w->ca_pd[dev])
-			return X_SKIPPED;
-		return x_want(w, "a PD of the CA", 0,
-			      request(w, dev, KVERBS_CA_ALLOC_PD, &w->ca_pd[dev]));
-	case 1:
-		want = w->ca_pd[dev] ? 0 : -ENOENT;
-		ret = request(w, dev, KVERBS_CA_DEALLOC_PD, NULL);
-		w->ca_pd[dev] = 0;
-		return x_want(w, "freeing a PD of the CA", want, ret);
-	case 2:
-		return ca_query(w, dev);
-	default:
-		want = w->ca_pd[dev] ? -EBUSY : 0;
-		ret = request(w, dev, KVERBS_CA_CLOSE, NULL);
-		if (!ret)
-			w->ca[dev] = 0;
-		return x_want(w, "closing a CA", want, ret);
-	}
 }
