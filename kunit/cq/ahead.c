@@ -85,14 +85,10 @@ static struct scene *scene_new(struct kunit *test, enum ib_poll_context ctx,
 	m = mock_up(test, "kvtm_a");
 	s->act = act;
 	s->rec = recorder_up(test, m, ctx, kvt_other_cpu());
-	s->rec->on_done = call_neighbour;
-	s->rec->arg = s;
-	s->rec->expect = FLOOD;
+	recorder_calls(s->rec, FLOOD, call_neighbour, s);
 	s->items = items_new(test, s->rec, FLOOD);
 	s->light = recorder_up(test, m, ctx, kvt_other_cpu());
-	s->light->on_done = neighbour_done;
-	s->light->arg = s;
-	s->light->expect = 1;
+	recorder_calls(s->light, 1, neighbour_done, s);
 	s->lone = items_new(test, s->light, FLOOD);
 	kvt_gate_init(&s->g);
 	init_completion(&s->last);
@@ -101,11 +97,10 @@ static struct scene *scene_new(struct kunit *test, enum ib_poll_context ctx,
 
 static void scene_give_qps(struct kunit *test, struct scene *s)
 {
-	struct ib_pd *pd = kvt_pd(test, s->rec->m->ibdev);
 	int i;
 
 	for (i = 0; i < 2; i++)
-		s->qp[i] = cq_rig_qp(test, pd, s->rec->cq, s->rec->cq, NULL);
+		s->qp[i] = recorder_qp(test, s->rec);
 }
 
 /* Only the last completion notifies, so that all are there before the first one is polled. */

@@ -36,8 +36,7 @@ static void each_completion_is_done_once_in_order(struct kunit *test)
 	int i;
 
 	rec->expect = CQ_RIG_SIZE;
-	for (i = 0; i < CQ_RIG_SIZE; i++)
-		KUNIT_ASSERT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, CQ_RIG_SIZE, NULL);
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	for (i = 0; i < CQ_RIG_SIZE; i++)
 		KUNIT_EXPECT_EQ(test, 1, items[i].dones);
@@ -73,9 +72,7 @@ static void done_sees_the_completion_as_polled(struct kunit *test)
 		.opcode = IB_WC_RECV, .byte_len = 77, .vendor_err = 5,
 	};
 
-	rec->expect = 1;
-	rec->on_done = keep_wc;
-	rec->arg = &got;
+	recorder_calls(rec, 1, keep_wc, &got);
 	mock_cq_push(rec->cq, &wc, false);
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_EQ(test, IB_WC_LOC_LEN_ERR, got.status);
@@ -402,10 +399,8 @@ static void direct_polls_within_its_budget(struct kunit *test)
 {
 	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_DIRECT, 0);
 	struct item *items = items_new(test, rec, 40);
-	int i;
 
-	for (i = 0; i < 40; i++)
-		KUNIT_ASSERT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, 40, NULL);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
 	KUNIT_EXPECT_EQ(test, 5, ib_process_cq_direct(rec->cq, 5));
 	KUNIT_EXPECT_EQ(test, 5, atomic_read(&rec->seen));

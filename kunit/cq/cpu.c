@@ -34,14 +34,11 @@ static void spin_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *w
 
 /* Creates a CQ of the lane of vector 0 that handles @expect completions. */
 static struct recorder *in_lane(struct kunit *test, struct mock *m, int expect,
-				void (*on_done)(struct recorder *rec, struct ib_cq *cq,
-						struct ib_wc *wc), void *arg)
+				recorder_fn *on_done, void *arg)
 {
 	struct recorder *rec = recorder_up(test, m, kvt_context(test), 0);
 
-	rec->on_done = on_done;
-	rec->arg = arg;
-	rec->expect = expect;
+	recorder_calls(rec, expect, on_done, arg);
 	return rec;
 }
 

@@ -163,10 +163,8 @@ static void numbers_of_a_direct_cq_are_right(struct kunit *test)
 	struct recorder *rec = recorder_up(test, mock_up(test, DEVICE), IB_POLL_DIRECT, 0);
 	struct item *items = items_new(test, rec, 40);
 	const char *text;
-	int i;
 
-	for (i = 0; i < 40; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, 40, NULL);
 	KUNIT_EXPECT_EQ(test, 5, ib_process_cq_direct(rec->cq, 5));
 	KUNIT_EXPECT_EQ(test, 35, ib_process_cq_direct(rec->cq, -1));
 

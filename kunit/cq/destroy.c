@@ -54,22 +54,17 @@ static void bury_first(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static void completions_of_a_destroyed_qp_are_dropped(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
 	struct item *items = items_new(test, rec, BATCH);
-	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_qp *qp[2];
 	struct undertaker u = {};
 	int i;
 
 	for (i = 0; i < 2; i++)
-		qp[i] = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+		qp[i] = recorder_qp(test, rec);
 	u.victim = qp[1];
-	rec->on_done = bury_first;
-	rec->arg = &u;
-	rec->expect = BATCH / 2;
+	recorder_calls(rec, BATCH / 2, bury_first, &u);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	for (i = 0; i < BATCH; i++)
 		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], qp[i % 2]));
@@ -85,22 +80,16 @@ static void completions_of_a_destroyed_qp_are_dropped(struct kunit *test)
 
 static void done_may_destroy_its_own_qp(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
 	struct item *items = items_new(test, rec, BATCH);
-	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct undertaker u = {};
 	int i;
 
-	u.victim = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
-	rec->on_done = bury_first;
-	rec->arg = &u;
-	rec->expect = 1;
+	u.victim = recorder_qp(test, rec);
+	recorder_calls(rec, 1, bury_first, &u);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
-	for (i = 0; i < BATCH; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], u.victim));
+	items_push_each(test, items, BATCH, u.victim);
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
 	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_TRUE(test, cq_rig_rest(rec->cq));
@@ -112,25 +101,18 @@ static void done_may_destroy_its_own_qp(struct kunit *test)
 
 static void qp_of_another_cq_of_the_lane_is_destroyed(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
-	struct recorder *other = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
+	struct recorder *other = recorder_held(test, h);
 	struct item *items = items_new(test, rec, 1);
 	struct item *others = items_new(test, other, BATCH);
-	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct undertaker u = {};
-	int i;
 
-	u.victim = cq_rig_qp(test, pd, other->cq, other->cq, NULL);
-	rec->on_done = bury_first;
-	rec->arg = &u;
-	rec->expect = 1;
+	u.victim = recorder_qp(test, other);
+	recorder_calls(rec, 1, bury_first, &u);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	KUNIT_EXPECT_TRUE(test, item_push(&items[0]));
-	for (i = 0; i < BATCH; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&others[i], u.victim));
+	items_push_each(test, others, BATCH, u.victim);
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
 	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_EQ(test, 0, u.ret);
@@ -172,27 +154,21 @@ static int direct_fn(void *arg)
 
 static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
+	struct cq_hold *h = cq_hold_of_param(test);
 	struct batch *b = kvt_zalloc(test, sizeof(*b));
 	struct kvt_thread *t, *poller;
-	int i;
 
 	kvt_gate_init(&b->g);
-	b->rec = recorder_up(test, m, ctx, kvt_other_cpu());
-	b->rec->on_done = batch_done;
-	b->rec->arg = b;
-	b->rec->expect = BATCH;
+	b->rec = recorder_held(test, h);
+	recorder_calls(b->rec, BATCH, batch_done, b);
 	b->items = items_new(test, b->rec, BATCH);
-	b->u.victim = cq_rig_qp(test, kvt_pd(test, m->ibdev), b->rec->cq, b->rec->cq, NULL);
+	b->u.victim = recorder_qp(test, b->rec);
 	t = kvt_thread_new(test, 0, bury_fn, &b->u);
 	poller = kvt_thread_new(test, kvt_other_cpu(), direct_fn, b->rec);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
-	for (i = 0; i < BATCH; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&b->items[i], b->u.victim));
+	items_push_each(test, b->items, BATCH, b->u.victim);
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
-	if (ctx == IB_POLL_DIRECT)
+	if (b->rec->ctx == IB_POLL_DIRECT)
 		kvt_thread_go(poller);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&b->g.entered));
 
@@ -204,7 +180,7 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 	/* All of them were handed to done() before ib_destroy_qp() returned. */
 	KUNIT_EXPECT_EQ(test, BATCH, atomic_read(&b->rec->seen));
 	KUNIT_EXPECT_EQ(test, 0, b->u.late);
-	if (ctx == IB_POLL_DIRECT)
+	if (b->rec->ctx == IB_POLL_DIRECT)
 		KUNIT_EXPECT_TRUE(test, kvt_thread_join(poller));
 }
 
@@ -243,7 +219,6 @@ static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int 
 {
 	struct duel *d = kvt_zalloc(test, sizeof(*d));
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct ib_pd *pd = kvt_pd(test, m->ibdev);
 	struct ib_wc wc = {};
 	int i, n;
 
@@ -253,7 +228,7 @@ static void duel(struct kunit *test, const enum ib_poll_context *ctx, const int 
 		d->rec[i]->on_done = duel_done;
 		d->rec[i]->arg = d;
 		d->items[i] = items_new(test, d->rec[i], BATCH);
-		d->u[i].victim = cq_rig_qp(test, pd, d->rec[i]->cq, d->rec[i]->cq, NULL);
+		d->u[i].victim = recorder_qp(test, d->rec[i]);
 		/* Only the last one notifies, so that all are polled in one batch. */
 		for (n = 0; n < BATCH; n++) {
 			wc.wr_cqe = &d->items[i][n].cqe;
@@ -335,12 +310,10 @@ static void flush_handles_what_is_there(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct item *items = items_new(test, rec, 100);
-	int i;
 
 	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(rec->cq));
 	rec->expect = 100;
-	for (i = 0; i < 100; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, 100, NULL);
 	KUNIT_EXPECT_EQ(test, 0, ib_cq_flush(rec->cq));
 	recorder_expect_clean(test, rec);
 	KUNIT_EXPECT_EQ(test, 0, mock_cq_pending(rec->cq));
@@ -355,10 +328,8 @@ static void dawdle(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static void flush_waits_until_it_is_handled(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
 	struct item *items = items_new(test, rec, 100);
 	struct flusher f[2] = { { .rec = rec }, { .rec = rec } };
 	struct kvt_thread *t[2];
@@ -369,8 +340,7 @@ static void flush_waits_until_it_is_handled(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		t[i] = kvt_thread_new(test, 0, flush_fn, &f[i]);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
-	for (i = 0; i < 100; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, 100, NULL);
 	for (i = 0; i < 2; i++)
 		kvt_thread_go(t[i]);
 	for (i = 0; i < 2; i++)
@@ -436,11 +406,7 @@ static void flush_in_a_done_of_what_polls_the_cq_is_refused(struct kunit *test)
 	struct flusher f[2] = { { .seen = 1 }, { .seen = 1 } };
 
 	f[1].rec = recorder_up(test, rec->m, rec->ctx, 0);
-	rec->on_done = flush_inside;
-	rec->arg = f;
-	rec->expect = 1;
-	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
-	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	recorder_call(test, rec, flush_inside, f);
 	KUNIT_EXPECT_EQ(test, -EDEADLK, f[0].seen);
 	KUNIT_EXPECT_EQ(test, rec->ctx == IB_POLL_THREAD ? -EDEADLK : 0, f[1].seen);
 }
@@ -450,11 +416,7 @@ static void flush_in_a_done_of_a_direct_cq_is_refused(struct kunit *test)
 	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_DIRECT, 0);
 	struct flusher f[2] = { { .seen = 1 } };
 
-	rec->on_done = flush_inside;
-	rec->arg = f;
-	rec->expect = 1;
-	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
-	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	recorder_call(test, rec, flush_inside, f);
 	KUNIT_EXPECT_EQ(test, -EDEADLK, f[0].seen);
 }
 
@@ -496,13 +458,10 @@ static void direct_poll_in_its_own_done_finds_nothing(struct kunit *test)
 {
 	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_DIRECT, 0);
 	struct item *items = items_new(test, rec, 40);
-	int i, inside = 0;
+	int inside = 0;
 
-	rec->on_done = poll_inside;
-	rec->arg = &inside;
-	rec->expect = 40;
-	for (i = 0; i < 40; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+	recorder_calls(rec, 40, poll_inside, &inside);
+	items_push_each(test, items, 40, NULL);
 	KUNIT_EXPECT_EQ(test, 40, ib_process_cq_direct(rec->cq, -1));
 	KUNIT_EXPECT_EQ(test, 0, inside);
 	recorder_expect_clean(test, rec);
@@ -510,10 +469,8 @@ static void direct_poll_in_its_own_done_finds_nothing(struct kunit *test)
 
 static void direct_poll_of_a_scheduled_cq_does_nothing(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
 
 	rec->expect = 1;
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));

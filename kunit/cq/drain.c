@@ -26,15 +26,12 @@ static void drain_waits_for_what_completes_late(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct item *items = items_new(test, rec, BEFORE);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_qp *qp = recorder_qp(test, rec);
 	struct mock_cq_counts before, after;
-	int i;
 
 	rec->m->flush_ns = LATE_NS;
 	rec->expect = BEFORE;
-	for (i = 0; i < BEFORE; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], qp));
+	items_push_each(test, items, BEFORE, qp);
 	mock_cq_count(rec->cq, &before);
 	ib_drain_qp(qp);
 	mock_cq_count(rec->cq, &after);
@@ -48,8 +45,7 @@ static void drain_waits_for_what_completes_late(struct kunit *test)
 static void each_queue_is_drained_alone(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_qp *qp = recorder_qp(test, rec);
 
 	rec->m->flush_ns = SOON_NS;
 	ib_drain_sq(qp);
@@ -79,15 +75,12 @@ static void drain_gives_up_when_its_cq_fails(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct item *items = items_new(test, rec, BEFORE);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_qp *qp = recorder_qp(test, rec);
 	struct kvt_thread *t;
-	int i;
 
 	rec->m->flush_lost = true;
 	rec->expect = BEFORE;
-	for (i = 0; i < BEFORE; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], qp));
+	items_push_each(test, items, BEFORE, qp);
 	t = kvt_thread_start(test, kvt_other_cpu(), fail_fn, rec);
 	ib_drain_qp(qp);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
@@ -107,8 +100,7 @@ static void drain_that_waits_says_so(struct kunit *test)
 {
 	struct kvt_console *said = kvt_console_watch(test, "still no completion in CQ");
 	struct recorder *rec = recorder_of_param(test);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_qp *qp = recorder_qp(test, rec);
 	struct kvt_thread *t;
 
 	rec->m->flush_lost = true;
@@ -124,14 +116,11 @@ static void drain_of_a_cq_that_failed_handles_what_is_there(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct item *items = items_new(test, rec, BEFORE);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
-	int i;
+	struct ib_qp *qp = recorder_qp(test, rec);
 
 	ib_cq_notify_event(rec->cq, IB_EVENT_CQ_ERR);
 	rec->expect = BEFORE;
-	for (i = 0; i < BEFORE; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], qp));
+	items_push_each(test, items, BEFORE, qp);
 	ib_drain_qp(qp);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, mock_qp_state(qp));
 	recorder_expect_clean(test, rec);
@@ -262,12 +251,8 @@ static void drain_in_a_done_of_its_cq_is_refused(struct kunit *test)
 	if (ctx == IB_POLL_SOFTIRQ)
 		kunit_skip(test, "needs a context that may sleep");
 	rec = recorder_of_param(test);
-	qp = cq_rig_qp(test, kvt_pd(test, rec->m->ibdev), rec->cq, rec->cq, NULL);
-	rec->on_done = drain_inside;
-	rec->arg = qp;
-	rec->expect = 1;
-	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
-	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	qp = recorder_qp(test, rec);
+	recorder_call(test, rec, drain_inside, qp);
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m, MOCK_post_recv));
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
@@ -283,12 +268,8 @@ static void drain_in_a_done_of_another_lane(struct kunit *test)
 	rec = recorder_up(test, m, of->ctx == IB_POLL_THREAD ? IB_POLL_WORKQUEUE :
 						       IB_POLL_THREAD, 0);
 	m->flush_ns = SOON_NS;
-	qp = cq_rig_qp(test, kvt_pd(test, m->ibdev), of->cq, of->cq, NULL);
-	rec->on_done = drain_inside;
-	rec->arg = qp;
-	rec->expect = 1;
-	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
-	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	qp = recorder_qp(test, of);
+	recorder_call(test, rec, drain_inside, qp);
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_post_recv));
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));

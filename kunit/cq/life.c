@@ -248,19 +248,14 @@ static void free_other(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 
 static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
-	struct recorder *idle = recorder_up(test, m, ctx, kvt_other_cpu());
-	struct recorder *full = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
+	struct recorder *idle = recorder_held(test, h);
+	struct recorder *full = recorder_held(test, h);
 	struct item *items = items_new(test, rec, 2);
 	struct item *others = items_new(test, full, 40);
-	int i;
 
-	rec->on_done = free_other;
-	rec->arg = idle;
-	rec->expect = 1;
+	recorder_calls(rec, 1, free_other, idle);
 	KUNIT_ASSERT_TRUE(test, item_push(&items[0]));
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_NULL(test, idle->cq);
@@ -270,8 +265,7 @@ static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 	rec->expect = 2;
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	KUNIT_EXPECT_TRUE(test, item_push(&items[1]));
-	for (i = 0; i < 40; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&others[i]));
+	items_push_each(test, others, 40, NULL);
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_NULL(test, full->cq);
@@ -283,13 +277,8 @@ static void done_may_free_another_cq_of_its_own(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
 	struct recorder *other = recorder_up(test, rec->m, IB_POLL_DIRECT, 0);
-	struct item *items = items_new(test, rec, 1);
 
-	rec->on_done = free_other;
-	rec->arg = other;
-	rec->expect = 1;
-	KUNIT_ASSERT_TRUE(test, item_push(&items[0]));
-	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
+	recorder_call(test, rec, free_other, other);
 	KUNIT_EXPECT_NULL(test, other->cq);
 }
 
@@ -341,14 +330,11 @@ static void post_next(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc)
 static void done_may_post_again(struct kunit *test)
 {
 	struct recorder *rec = recorder_of_param(test);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_qp *qp = recorder_qp(test, rec);
 	struct item *it = items_new(test, rec, 1);
 
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(qp));
-	rec->expect = 1000;
-	rec->on_done = post_next;
-	rec->arg = qp;
+	recorder_calls(rec, 1000, post_next, qp);
 	KUNIT_EXPECT_TRUE(test, item_push(it));
 	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
 	recorder_expect_clean(test, rec);
@@ -393,8 +379,7 @@ static void undone(struct kunit *test, enum ib_poll_context ctx, struct ib_cqe *
 		   enum ib_wc_status status, const char *what, int reports)
 {
 	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), ctx, 0);
-	struct ib_pd *pd = kvt_pd(test, rec->m->ibdev);
-	struct ib_qp *qp = cq_rig_qp(test, pd, rec->cq, rec->cq, NULL);
+	struct ib_qp *qp = recorder_qp(test, rec);
 	struct ib_wc wc = { .wr_cqe = cqe, .status = status, .qp = qp };
 	struct item *items = items_new(test, rec, 1);
 	struct lines *with_qp, *with_owner;

@@ -227,16 +227,14 @@ static void what_the_consumer_sets_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, calls, atomic_read(&mod_calls));
 }
 
-/* A modify_cq() that does not return until @slow_leave is completed. */
-static struct completion slow_entered;
-static struct completion slow_leave;
+/* A modify_cq() that does not return until the gate opens. */
+static struct kvt_gate slow;
 static atomic_t slow_inside;
 
 static int slow_modify_cq(struct ib_cq *cq, u16 count, u16 period)
 {
 	atomic_inc(&slow_inside);
-	complete_all(&slow_entered);
-	wait_for_completion_timeout(&slow_leave, KVT_TIMEOUT);
+	kvt_gate_sleep(&slow);
 	atomic_dec(&slow_inside);
 	return 0;
 }
@@ -255,18 +253,17 @@ static void free_waits_for_a_change_under_way(struct kunit *test)
 	u32 i;
 
 	need_library(test);
-	init_completion(&slow_entered);
-	init_completion(&slow_leave);
+	kvt_gate_init(&slow);
 	m->ops.modify_cq = slow_modify_cq;
 	mod_register(test, m, true);
 	load_init(test, &l, m);
-	for (i = 0; i < MAX_ROUNDS && !completion_done(&slow_entered); i++)
+	for (i = 0; i < MAX_ROUNDS && !completion_done(&slow.entered); i++)
 		KUNIT_ASSERT_TRUE(test, load_round(&l, i / 64 % 2 ? 200 : 1));
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&slow_entered));
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&slow.entered));
 	freer = kvt_thread_start(test, -1, free_fn, l.rec);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(freer));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(m, MOCK_destroy_cq));
-	complete_all(&slow_leave);
+	kvt_gate_open(&slow);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(freer));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&slow_inside));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_destroy_cq));

@@ -219,6 +219,22 @@ bool items_push(struct item *items, u32 n)
 EXPORT_SYMBOL_GPL(items_push);
 
 /**
+ * items_push_each() - push several completions, each with a notification of its own
+ * @test: the running case, which fails if the CQ has no room
+ * @items: the completions
+ * @n: how many
+ * @qp: their QP, or NULL
+ */
+void items_push_each(struct kunit *test, struct item *items, u32 n, struct ib_qp *qp)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], qp));
+}
+EXPORT_SYMBOL_GPL(items_push_each);
+
+/**
  * cq_gate_pass() - wait in a done() until the gate opens, asleep if its context may sleep
  * @g: the gate
  */
@@ -265,9 +281,7 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	/* In a work queue, another runner would take over from one that is held up. */
 	h->rec->cq->lane->watched = false;
-	h->rec->on_done = held_done;
-	h->rec->arg = &h->g;
-	h->rec->expect = 1;
+	recorder_calls(h->rec, 1, held_done, &h->g);
 	h->item = items_new(test, h->rec, 1);
 	h->pusher = kvt_thread_new(test, kvt_other_cpu(), hold_fn, h);
 	return h;

@@ -251,13 +251,9 @@ static struct load *load_new(struct kunit *test, unsigned int us, int until)
 	l->until = until;
 	l->at = until / 2;
 	l->flood = recorder_up(test, m, kvt_context(test), 0);
-	l->flood->arg = l;
-	l->flood->on_done = flood_done;
-	l->flood->expect = until;
+	recorder_calls(l->flood, until, flood_done, l);
 	l->light = recorder_up(test, m, kvt_context(test), 0);
-	l->light->arg = l;
-	l->light->on_done = light_done;
-	l->light->expect = 1;
+	recorder_calls(l->light, 1, light_done, l);
 	l->lone = items_new(test, l->light, 1);
 	return l;
 }
@@ -304,9 +300,7 @@ static void run_ends_when_another_lane_waits(struct kunit *test)
 	cq_rig_tune(test, "cq_time_us", NEVER_US);
 	cq_rig_tune(test, "cq_budget", CHEAP);
 	l->light = recorder_up(test, mock_up(test, "kvtm_b"), kvt_context(test), 0);
-	l->light->arg = l;
-	l->light->on_done = light_done;
-	l->light->expect = 1;
+	recorder_calls(l->light, 1, light_done, l);
 	l->lone = items_new(test, l->light, 1);
 	load_run(test, l);
 	KUNIT_EXPECT_LE(test, l->waited, WAY_BOUND);
@@ -374,10 +368,8 @@ static void flood_does_not_hold_the_cpu(struct kunit *test)
 
 static void vector_is_not_held_up_by_another(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *other = recorder_up(test, m, ctx, 0);
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *other = recorder_up(test, h->rec->m, h->rec->ctx, 0);
 
 	other->expect = 1;
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
@@ -389,23 +381,19 @@ static void vector_is_not_held_up_by_another(struct kunit *test)
 
 static void burst_on_an_idle_cq_schedules_it_once(struct kunit *test)
 {
-	enum ib_poll_context ctx = kvt_context(test);
-	struct mock *m = mock_up(test, "kvtm_a");
-	struct cq_hold *h = cq_hold_new(test, m, ctx);
-	struct recorder *rec = recorder_up(test, m, ctx, kvt_other_cpu());
+	struct cq_hold *h = cq_hold_of_param(test);
+	struct recorder *rec = recorder_held(test, h);
 	struct item *items = items_new(test, rec, 64);
 	struct mock_cq_counts before, after;
 	struct ib_cq_stats stats;
 	u64 schedules;
-	int i;
 
 	rec->expect = 64;
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	mock_cq_count(rec->cq, &before);
 	stats = rec->cq->stats;
 	schedules = rec->cq->lane->stats.schedules;
-	for (i = 0; i < 64; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, 64, NULL);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&rec->seen));
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));

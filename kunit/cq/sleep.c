@@ -41,15 +41,11 @@
 #define AHEAD		20
 
 /* Creates a CQ beside others, for which @on_done is called with @arg. */
-static struct recorder *beside(struct kunit *test, struct mock *m,
-			       void (*on_done)(struct recorder *rec, struct ib_cq *cq,
-					       struct ib_wc *wc), void *arg)
+static struct recorder *beside(struct kunit *test, struct mock *m, recorder_fn *on_done, void *arg)
 {
 	struct recorder *rec = recorder_up(test, m, kvt_context(test), 0);
 
-	rec->on_done = on_done;
-	rec->arg = arg;
-	rec->expect = 1;
+	recorder_calls(rec, 1, on_done, arg);
 	return rec;
 }
 
@@ -146,9 +142,7 @@ static void done_may_wait_for_another_lane_that_waits_for_its_own(struct kunit *
 	/* C lets B return, whose return lets A. */
 	kvt_gate_init(&gb);
 	b = recorder_up(test, m, IB_POLL_THREAD, 0);
-	b->on_done = sleep_in_done;
-	b->arg = &gb;
-	b->expect = 1;
+	recorder_calls(b, 1, sleep_in_done, &gb);
 	c = beside(test, m, open_gate, &gb);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, b, 1)));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&gb.entered));
@@ -355,15 +349,12 @@ static void free_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *w
 }
 
 /* In the done() of one CQ, another one with BEFORE completions is dealt with. */
-static void deal_with_another(struct kunit *test, struct inner *in,
-			      void (*how)(struct recorder *rec, struct ib_cq *cq,
-					  struct ib_wc *wc))
+static void deal_with_another(struct kunit *test, struct inner *in, recorder_fn *how)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct recorder *a = beside(test, m, how, in);
 	struct item *first = items_new(test, a, 1);
 	struct item *items;
-	int i;
 
 	/* It steps aside by itself: the watch is not needed. */
 	a->cq->lane->watched = false;
@@ -372,13 +363,12 @@ static void deal_with_another(struct kunit *test, struct inner *in,
 	in->ret = 1;
 	items = items_new(test, in->rec, BEFORE);
 	if (how == drain_in_done)
-		in->qp = cq_rig_qp(test, kvt_pd(test, m->ibdev), in->rec->cq, in->rec->cq, NULL);
+		in->qp = recorder_qp(test, in->rec);
 	m->flush_ns = LATE_NS;
 	/* Unless another CPU runs the lane, the second CQ waits in line behind the first. */
 	preempt_disable();
 	KUNIT_EXPECT_TRUE(test, item_push(first));
-	for (i = 0; i < BEFORE; i++)
-		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], in->qp));
+	items_push_each(test, items, BEFORE, in->qp);
 	preempt_enable();
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&a->all));
 	recorder_expect_clean(test, a);
@@ -492,7 +482,7 @@ static struct recorder *grave_dug(struct kunit *test, struct mock *m, struct gra
 	rec = beside(test, m, grave_done, gr);
 	rec->expect = BATCH;
 	items = items_new(test, rec, BATCH);
-	gr->qp = cq_rig_qp(test, kvt_pd(test, m->ibdev), rec->cq, rec->cq, NULL);
+	gr->qp = recorder_qp(test, rec);
 	for (i = 0; i < BATCH - 1; i++) {
 		wc.wr_cqe = &items[i].cqe;
 		wc.qp = gr->qp;

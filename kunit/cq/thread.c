@@ -91,18 +91,15 @@ static void thread_runs_on_the_cpu_of_its_vector(struct kunit *test)
 	struct recorder *rec;
 	struct item *items;
 	struct place p;
-	int i, vector;
+	int vector;
 
 	for (vector = 0; vector < m->ibdev->num_comp_vectors; vector++) {
 		rec = recorder_up(test, m, IB_POLL_THREAD, vector);
 		items = items_new(test, rec, PORTION);
 		p.cpu = vector;
 		p.moves = 0;
-		rec->on_done = note_cpu;
-		rec->arg = &p;
-		rec->expect = PORTION;
-		for (i = 0; i < PORTION; i++)
-			KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+		recorder_calls(rec, PORTION, note_cpu, &p);
+		items_push_each(test, items, PORTION, NULL);
 		KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 		KUNIT_EXPECT_EQ(test, 0, p.moves);
 		KUNIT_EXPECT_EQ(test, vector, p.cpu);
@@ -232,8 +229,7 @@ static void portion(struct kunit *test, struct recorder *rec)
 	rec->expect = atomic_read(&rec->seen) + PORTION;
 	for (i = 0; i < PORTION; i++)
 		item_init(&items[i], rec, 0, rec->expect - PORTION + i);
-	for (i = 0; i < PORTION; i++)
-		KUNIT_EXPECT_TRUE(test, item_push(&items[i]));
+	items_push_each(test, items, PORTION, NULL);
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	recorder_expect_clean(test, rec);
 }
