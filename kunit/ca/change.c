@@ -55,17 +55,6 @@ static const struct kverbs_ca_attr *heard(struct kunit *test, struct ca_listener
 	return (const void *)l->answer;
 }
 
-static void tell(struct mock *m, u32 port, enum ib_event_type type)
-{
-	struct ib_event event = {
-		.device = m->ibdev,
-		.element.port_num = port,
-		.event = type,
-	};
-
-	ib_dispatch_event(&event);
-}
-
 static struct mock *two_ports_up(struct kunit *test)
 {
 	struct mock *m = mock_new(test);
@@ -164,7 +153,7 @@ static void handler_finds_what_has_changed(struct kunit *test)
 
 	KUNIT_ASSERT_FALSE(test, change->is_there(ca_rig_port_in(before, 2)));
 	change->make(&m->port[2]);
-	tell(m, 2, change->event);
+	mock_event(m, 2, change->event);
 	now = heard(test, l);
 	KUNIT_EXPECT_TRUE(test, change->is_there(ca_rig_port_in(now, 2)));
 	KUNIT_EXPECT_EQ(test, before->generation + 1, now->generation);
@@ -184,10 +173,10 @@ static void generation_of_both_ports_moves_on(struct kunit *test)
 	const struct kverbs_ca_attr *now;
 
 	change_lid(&m->port[1]);
-	tell(m, 1, IB_EVENT_LID_CHANGE);
+	mock_event(m, 1, IB_EVENT_LID_CHANGE);
 	heard(test, l);
 	change_lid(&m->port[2]);
-	tell(m, 2, IB_EVENT_LID_CHANGE);
+	mock_event(m, 2, IB_EVENT_LID_CHANGE);
 	now = heard(test, l);
 	KUNIT_EXPECT_EQ(test, before + 2, now->generation);
 	KUNIT_EXPECT_EQ(test, before + 1, ca_rig_port_in(now, 1)->generation);
@@ -201,9 +190,9 @@ static void event_without_a_change_keeps_the_generation(struct kunit *test)
 	struct ca_listener *l = listener_up(test, m, h);
 
 	KUNIT_EXPECT_NE(test, 0, before);
-	tell(m, 1, IB_EVENT_PORT_ACTIVE);
+	mock_event(m, 1, IB_EVENT_PORT_ACTIVE);
 	KUNIT_EXPECT_EQ(test, before, heard(test, l)->generation);
-	tell(m, 1, IB_EVENT_DEVICE_FATAL);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_EXPECT_EQ(test, before, heard(test, l)->generation);
 }
 
@@ -217,7 +206,7 @@ static void counters_alone_keep_the_generation(struct kunit *test)
 	m->port[1].attr.bad_pkey_cntr = 5;
 	m->port[1].attr.qkey_viol_cntr = 6;
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_port(test, m->ibdev, h, 1)->bad_pkeys);
-	tell(m, 1, IB_EVENT_PORT_ACTIVE);
+	mock_event(m, 1, IB_EVENT_PORT_ACTIVE);
 	now = heard(test, l);
 	KUNIT_EXPECT_EQ(test, before, now->generation);
 	KUNIT_EXPECT_EQ(test, 5, ca_rig_port_in(now, 1)->bad_pkeys);
@@ -314,7 +303,7 @@ static void failing_refresh_is_made_good_later(struct kunit *test)
 
 	mock_fail(m, MOCK_query_port, -EIO);
 	change_state(&m->port[2]);
-	tell(m, 2, IB_EVENT_PORT_ERR);
+	mock_event(m, 2, IB_EVENT_PORT_ERR);
 	KUNIT_EXPECT_EQ(test, before, heard(test, l)->generation);
 	KUNIT_EXPECT_EQ(test, before, generation(test, m, h));
 	mock_fail_none(m);

@@ -38,13 +38,12 @@ static u32 run_event(struct kunit *test, const struct contract_callback *callbac
 {
 	struct event_case *ec = kvt_zalloc(test, sizeof(*ec));
 	struct mock *m = mock_up(test, CONTRACT_DEVICE);
-	struct ib_event event = { .device = m->ibdev, .event = IB_EVENT_DEVICE_FATAL };
 
 	init_completion(&ec->handled);
 	ec->inside = inside;
 	INIT_IB_EVENT_HANDLER(&ec->handler, m->ibdev, on_device_event);
 	ib_register_event_handler(&ec->handler);
-	ib_dispatch_event(&event);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&ec->handled));
 	ib_unregister_event_handler(&ec->handler);
 	return 0;

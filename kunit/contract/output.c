@@ -613,15 +613,13 @@ static int query_no_pkey_again(struct ib_device *dev, u32 port, u16 index, u16 *
 static void table_that_is_read_again_without_output_is_reported(struct kunit *test)
 {
 	struct mock *m = small_device(test);
-	struct ib_event event = { .event = IB_EVENT_PKEY_CHANGE, .element.port_num = 1 };
 
 	mock_alloc(test, m);
 	KUNIT_EXPECT_EQ(test, 0, register_here(m));
 	contract_expect_none(test);
 	reinit_completion(&asked_again);
 	m->ibdev->ops.query_pkey = query_no_pkey_again;
-	event.device = m->ibdev;
-	ib_dispatch_event(&event);
+	mock_event(m, 1, IB_EVENT_PKEY_CHANGE);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked_again));
 	/* Waits for the work item, which checks the output after the method has returned. */
 	mock_unregister(m);

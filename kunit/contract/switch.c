@@ -297,13 +297,6 @@ static void unregister_myself(struct ib_event_handler *handler, struct ib_event 
 	complete(&called);
 }
 
-static void dispatch_fatal(struct ib_device *dev)
-{
-	const struct ib_event event = { .device = dev, .event = IB_EVENT_DEVICE_FATAL };
-
-	ib_dispatch_event(&event);
-}
-
 /*
  * The handler is not called again, and the call does not wait for a grace period, which could
  * not end before the handler returns.
@@ -316,12 +309,12 @@ static void handler_that_unregisters_itself_is_reported(struct kunit *test)
 	init_completion(&called);
 	INIT_IB_EVENT_HANDLER(handler, m->ibdev, unregister_myself);
 	ib_register_event_handler(handler);
-	dispatch_fatal(m->ibdev);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&called));
 	CONTRACT_EXPECT(test, REGISTER, SELF,
 			.what = "unregisters an event handler in an event handler",
 			.site = unregister_myself);
-	dispatch_fatal(m->ibdev);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	/* Waits until the second event was delivered. */
 	mock_unregister(m);
 	KUNIT_EXPECT_FALSE(test, completion_done(&called));

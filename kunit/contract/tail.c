@@ -53,17 +53,15 @@ static void expect_tail(struct kunit *test, enum ib_contract_rule rule, const ch
 static void call(struct kunit *test, void (*function)(struct ib_event_handler *handler,
 						      struct ib_event *event))
 {
-	struct ib_event event = { .event = IB_EVENT_DEVICE_FATAL };
 	struct ib_event_handler handler;
 
 	if (IS_ENABLED(CONFIG_KCSAN))
 		kunit_skip(test, "functions end in calls of KCSAN");
 	make_scene(test);
 	init_completion(&handled);
-	event.device = scene->m->ibdev;
 	INIT_IB_EVENT_HANDLER(&handler, scene->m->ibdev, function);
 	ib_register_event_handler(&handler);
-	ib_dispatch_event(&event);
+	mock_event(scene->m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&handled));
 	/* Waits until the handler has returned. */
 	ib_unregister_event_handler(&handler);

@@ -84,6 +84,19 @@ static struct listener *listener_up(struct kunit *test, struct mock *m,
 	return l;
 }
 
+/* A listener in whose handler @on_event is called, with @arg in &listener.arg. */
+static struct listener *listener_that(struct kunit *test, struct mock *m,
+				      void (*on_event)(struct listener *l, struct ib_event *event),
+				      void *arg)
+{
+	struct listener *l = listener_new(test, m, "A", NULL);
+
+	l->on_event = on_event;
+	l->arg = arg;
+	listener_start(test, l);
+	return l;
+}
+
 struct shot {
 	struct mock *m;
 	enum ib_event_type event;
@@ -92,20 +105,15 @@ struct shot {
 static void shoot(void *arg)
 {
 	struct shot *s = arg;
-	struct ib_event event = {
-		.device = s->m->ibdev,
-		.element.port_num = 1,
-		.event = s->event,
-	};
 
-	ib_dispatch_event(&event);
+	mock_event(s->m, 1, s->event);
 }
 
-static void dispatch(struct mock *m, enum ib_event_type type)
+/* Reports an event, and waits until the listener has heard it. */
+static void tell(struct kunit *test, struct mock *m, enum ib_event_type type, struct listener *l)
 {
-	struct shot s = { .m = m, .event = type };
-
-	shoot(&s);
+	mock_event(m, 1, type);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 }
 
 static void handler_gets_the_event(struct kunit *test)
@@ -113,8 +121,7 @@ static void handler_gets_the_event(struct kunit *test)
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct listener *l = listener_up(test, m, "A", NULL);
 
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_DEVICE_FATAL, l);
 	KUNIT_ASSERT_EQ(test, 1, atomic_read(&l->seen));
 	KUNIT_EXPECT_EQ(test, IB_EVENT_DEVICE_FATAL, l->last.event);
 	KUNIT_EXPECT_PTR_EQ(test, l->last.device, m->ibdev);
@@ -128,11 +135,9 @@ static void handler_hears_its_own_device_only(struct kunit *test)
 	struct listener *l = listener_up(test, m1, "A", NULL);
 	struct listener *other = listener_up(test, m2, "B", NULL);
 
-	dispatch(m2, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&other->got));
+	tell(test, m2, IB_EVENT_DEVICE_FATAL, other);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&l->seen));
-	dispatch(m1, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m1, IB_EVENT_DEVICE_FATAL, l);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&other->seen));
 }
@@ -146,13 +151,11 @@ static void handlers_are_called_in_order_of_registration(struct kunit *test)
 	listener_up(test, m, "A", tr);
 	b = listener_up(test, m, "B", tr);
 	c = listener_up(test, m, "C", tr);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&c->got));
+	tell(test, m, IB_EVENT_DEVICE_FATAL, c);
 	KVT_EXPECT_TRACE(test, tr, "A:8 B:8 C:8");
 	listener_stop(b);
 	kvt_trace_reset(tr);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&c->got));
+	tell(test, m, IB_EVENT_DEVICE_FATAL, c);
 	KVT_EXPECT_TRACE(test, tr, "A:8 C:8");
 }
 
@@ -186,12 +189,9 @@ static void note_thread(struct listener *l, struct ib_event *event)
 static void handlers_do_not_run_inside_dispatch(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct listener *l = listener_new(test, m, "A", NULL);
+	struct listener *l = listener_that(test, m, note_thread, NULL);
 
-	l->on_event = note_thread;
-	listener_start(test, l);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_DEVICE_FATAL, l);
 	KUNIT_EXPECT_NOT_NULL(test, l->arg);
 	KUNIT_EXPECT_PTR_NE(test, l->arg, (void *)current);
 }
@@ -209,7 +209,7 @@ static void events_keep_their_order(struct kunit *test)
 	int i;
 
 	for (i = 0; i < ARRAY_SIZE(order); i++)
-		dispatch(m, order[i]);
+		mock_event(m, 1, order[i]);
 	for (i = 0; i < ARRAY_SIZE(order); i++)
 		KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
 	KVT_EXPECT_TRACE(test, tr, "A:10 A:9 A:11 A:8 A:12 A:13 A:17");
@@ -228,17 +228,13 @@ static void pkey_change_is_in_the_cache_when_told(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
-	struct listener *l = listener_new(test, m, "A", NULL);
+	struct listener *l = listener_that(test, m, look_up_pkey, tr);
 	u16 pkey;
 
-	l->on_event = look_up_pkey;
-	l->arg = tr;
-	listener_start(test, l);
 	m->port[1].pkeys[2] = 0x8123;
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 2, &pkey));
 	KUNIT_EXPECT_EQ(test, 0, pkey);
-	dispatch(m, IB_EVENT_PKEY_CHANGE);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_PKEY_CHANGE, l);
 	KVT_EXPECT_TRACE(test, tr, "pkey:0x8123 find:0");
 }
 
@@ -256,18 +252,13 @@ static void lid_change_is_in_the_cache_when_told(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
-	struct listener *l = listener_new(test, m, "A", NULL);
+	struct listener *l = listener_that(test, m, look_up_port, tr);
 
-	l->on_event = look_up_port;
-	l->arg = tr;
-	listener_start(test, l);
 	m->port[1].attr.lid = 0x40;
 	m->port[1].attr.lmc = 3;
-	dispatch(m, IB_EVENT_LID_CHANGE);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_LID_CHANGE, l);
 	m->port[1].attr.state = IB_PORT_DOWN;
-	dispatch(m, IB_EVENT_PORT_ERR);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_PORT_ERR, l);
 	KVT_EXPECT_TRACE(test, tr, "state:4 lmc:3 state:1 lmc:3");
 }
 
@@ -283,15 +274,11 @@ static void gid_change_is_in_the_cache_when_told(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
-	struct listener *l = listener_new(test, m, "A", NULL);
+	struct listener *l = listener_that(test, m, look_up_gid, tr);
 
-	l->on_event = look_up_gid;
-	l->arg = tr;
-	listener_start(test, l);
 	m->port[1].gids[3].global.subnet_prefix = cpu_to_be64(0xfe80000000000000ULL);
 	m->port[1].gids[3].global.interface_id = cpu_to_be64(0xabcdULL);
-	dispatch(m, IB_EVENT_GID_CHANGE);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_GID_CHANGE, l);
 	KVT_EXPECT_TRACE(test, tr, "gid:0:abcd");
 }
 
@@ -302,8 +289,7 @@ static void failing_refresh_does_not_lose_the_event(struct kunit *test)
 	u16 pkey = 0;
 
 	mock_fail(m, MOCK_query_pkey, -EIO);
-	dispatch(m, IB_EVENT_PKEY_CHANGE);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_PKEY_CHANGE, l);
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PKEY_CHANGE, l->last.event);
 	/* The P_Key table that was read before is still cached. */
 	KUNIT_EXPECT_EQ(test, 0, ib_get_cached_pkey(m->ibdev, 1, 0, &pkey));
@@ -315,16 +301,12 @@ static void refresh_without_memory_is_done_again(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct kvt_trace *tr = kvt_trace_new(test);
-	struct listener *l = listener_new(test, m, "A", NULL);
+	struct listener *l = listener_that(test, m, look_up_pkey, tr);
 
-	l->on_event = look_up_pkey;
-	l->arg = tr;
-	listener_start(test, l);
 	m->port[1].pkeys[2] = 0x8123;
 	mock_log_reset(m);
 	mock_fail_nth(m, MOCK_query_pkey, 1, -ENOMEM);
-	dispatch(m, IB_EVENT_PKEY_CHANGE);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_PKEY_CHANGE, l);
 	KVT_EXPECT_TRACE(test, tr, "pkey:0x8123 find:0");
 	/* The query that failed, then the whole table. */
 	KUNIT_EXPECT_EQ(test, 1 + MOCK_PKEYS, mock_calls(m, MOCK_query_pkey));
@@ -339,11 +321,11 @@ static void events_that_wait_for_memory_keep_their_order(struct kunit *test)
 	int i;
 
 	mock_fail(m, MOCK_query_pkey, -ENOMEM);
-	dispatch(m, IB_EVENT_PORT_ERR);
-	dispatch(m, IB_EVENT_PORT_ACTIVE);
-	dispatch(m, IB_EVENT_LID_CHANGE);
-	dispatch(m, IB_EVENT_PORT_ERR);
-	dispatch(m, IB_EVENT_PORT_ACTIVE);
+	mock_event(m, 1, IB_EVENT_PORT_ERR);
+	mock_event(m, 1, IB_EVENT_PORT_ACTIVE);
+	mock_event(m, 1, IB_EVENT_LID_CHANGE);
+	mock_event(m, 1, IB_EVENT_PORT_ERR);
+	mock_event(m, 1, IB_EVENT_PORT_ACTIVE);
 	mock_events_flush(m);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&l->seen));
 	mock_fail_none(m);
@@ -358,13 +340,11 @@ static void event_is_told_though_memory_never_comes(struct kunit *test)
 	struct listener *l = listener_up(test, m, "A", NULL);
 
 	mock_fail(m, MOCK_query_pkey, -ENOMEM);
-	dispatch(m, IB_EVENT_PORT_ERR);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_PORT_ERR, l);
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PORT_ERR, l->last.event);
 	/* The next event is delivered at once again. */
 	mock_fail_none(m);
-	dispatch(m, IB_EVENT_PORT_ACTIVE);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&l->got));
+	tell(test, m, IB_EVENT_PORT_ACTIVE, l);
 	KUNIT_EXPECT_EQ(test, IB_EVENT_PORT_ACTIVE, l->last.event);
 }
 
@@ -375,7 +355,7 @@ static void device_goes_while_there_is_no_memory(struct kunit *test)
 
 	mock_fail(m, MOCK_query_pkey, -ENOMEM);
 	mock_hold(m, MOCK_query_pkey);
-	dispatch(m, IB_EVENT_PKEY_CHANGE);
+	mock_event(m, 1, IB_EVENT_PKEY_CHANGE);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&m->hold.entered));
 	mock_hold_end(m);
 	mock_unregister(m);
@@ -419,7 +399,7 @@ static void unregister_waits_for_a_running_handler(struct kunit *test)
 	l->arg = &f;
 	listener_start(test, l);
 	unreg = kvt_thread_new(test, -1, unregister_handler_fn, &f);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&f.gate.entered));
 	kvt_thread_go(unreg);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&f.unregistering));
@@ -432,8 +412,7 @@ static void unregister_waits_for_a_running_handler(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, f.gate.in_time);
 
 	after = listener_up(test, m, "B", NULL);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	KUNIT_ASSERT_TRUE(test, kvt_wait(&after->got));
+	tell(test, m, IB_EVENT_DEVICE_FATAL, after);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
 }
 
@@ -456,7 +435,7 @@ static void unregister_waits_for_no_other_handler(struct kunit *test)
 	l->arg = f;
 	listener_start(test, l);
 	listener_start(test, after);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_ASSERT_TRUE(test, kvt_wait(&f->gate.entered));
 	/* If these waited for it, they would keep the gate closed until it times out. */
 	listener_stop(before);
@@ -488,7 +467,7 @@ static void unlisten_in_remove(struct kvt_client *c, struct ib_device *ibdev)
 	struct listener *l = c->arg;
 
 	kvt_trace_add(c->trace, "seen:%d", atomic_read(&l->seen));
-	dispatch(mock_of(ibdev), IB_EVENT_DEVICE_FATAL);
+	mock_event(mock_of(ibdev), 1, IB_EVENT_DEVICE_FATAL);
 	kvt_wait(&l->got);
 	kvt_trace_add(c->trace, "seen:%d", atomic_read(&l->seen));
 	ib_unregister_event_handler(&l->handler);
@@ -508,15 +487,15 @@ static void events_reach_the_handler_until_remove_ends(struct kunit *test)
 	c->arg = l;
 	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(c));
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&l->got));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&l->seen));
 	mock_unregister(m);
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a A-kvtm_a seen:1 seen:2");
 	/* The driver may still dispatch, but the core drops the event and queries no table. */
 	mock_log_reset(m);
-	dispatch(m, IB_EVENT_DEVICE_FATAL);
-	dispatch(m, IB_EVENT_PKEY_CHANGE);
+	mock_event(m, 1, IB_EVENT_DEVICE_FATAL);
+	mock_event(m, 1, IB_EVENT_PKEY_CHANGE);
 	KUNIT_EXPECT_FALSE(test, mock_event_is_taken(m));
 	KUNIT_EXPECT_EQ(test, 2, atomic_read(&l->seen));
 }
@@ -529,7 +508,7 @@ struct storm {
 
 static void storm_irq(struct irq_work *work)
 {
-	dispatch(container_of(work, struct storm, work)->m, IB_EVENT_PKEY_CHANGE);
+	mock_event(container_of(work, struct storm, work)->m, 1, IB_EVENT_PKEY_CHANGE);
 }
 
 static int storm_fn(void *arg)
@@ -539,7 +518,7 @@ static int storm_fn(void *arg)
 
 	for (i = 0; i < s->count; i++) {
 		irq_work_queue(&s->work);
-		dispatch(s->m, IB_EVENT_PKEY_CHANGE);
+		mock_event(s->m, 1, IB_EVENT_PKEY_CHANGE);
 		irq_work_sync(&s->work);
 		if (!(i % 64))
 			cond_resched();

@@ -178,14 +178,8 @@ static void dispatch_number(struct source *src)
 
 static void dispatch_port(struct source *src)
 {
-	struct ib_event event = {
-		.device = src->s->m->ibdev,
-		.element.port_num = 1,
-		.event = IB_EVENT_PKEY_CHANGE,
-	};
-
 	WRITE_ONCE(src->ports, src->ports + 1);
-	ib_dispatch_event(&event);
+	mock_event(src->s->m, 1, IB_EVENT_PKEY_CHANGE);
 }
 
 static bool too_far_ahead(struct source *src)

@@ -58,14 +58,8 @@ static union ib_gid make_gid(u64 id)
 /* Changes an entry as a driver would, and waits until the core has read the table. */
 static bool change_gid(struct mock *m, struct gid_events *ev, int index, union ib_gid gid)
 {
-	struct ib_event event = {
-		.device = m->ibdev,
-		.element.port_num = 1,
-		.event = IB_EVENT_GID_CHANGE,
-	};
-
 	m->port[1].gids[index] = gid;
-	ib_dispatch_event(&event);
+	mock_event(m, 1, IB_EVENT_GID_CHANGE);
 	return kvt_wait(&ev->got);
 }
 

@@ -83,13 +83,7 @@ static void on_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static void fire_device_event(struct report *r)
 {
-	struct ib_event event = {
-		.device = r->m->ibdev,
-		.element.port_num = 1,
-		.event = r->type,
-	};
-
-	ib_dispatch_event(&event);
+	mock_event(r->m, 1, r->type);
 }
 
 static void fire_comp(struct report *r)

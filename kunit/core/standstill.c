@@ -34,15 +34,9 @@ static void heard(struct ib_event_handler *handler, struct ib_event *event)
 
 static void dispatch(struct mock *m, enum ib_event_type type, bool memory)
 {
-	struct ib_event event = {
-		.device = m->ibdev,
-		.element.port_num = 1,
-		.event = type,
-	};
-
 	if (!memory)
 		kvt_fail_nth(1);
-	ib_dispatch_event(&event);
+	mock_event(m, 1, type);
 	if (!memory)
 		kvt_failed_nth();
 }

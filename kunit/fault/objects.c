@@ -295,8 +295,7 @@ static void gids_that_are_read_again(struct kunit *test)
 	mock_log_reset(m);
 	mock_fail_nth(m, MOCK_query_gid, 4, -EAGAIN);
 	ib_register_event_handler(&h->handler);
-	ib_dispatch_event(&(struct ib_event){ .device = m->ibdev, .element.port_num = 1,
-					      .event = IB_EVENT_PKEY_CHANGE });
+	mock_event(m, 1, IB_EVENT_PKEY_CHANGE);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&h->got));
 	ib_unregister_event_handler(&h->handler);
 	/* The first pass ends with the fourth GID, which failed; the second one reads all. */

@@ -213,6 +213,22 @@ bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call)
 EXPORT_SYMBOL_GPL(mock_last);
 
 /**
+ * mock_event() - report an event, as the driver does
+ * @m: the mock
+ * @port: the port
+ * @type: the event
+ *
+ * Context: any.
+ */
+void mock_event(struct mock *m, u32 port, enum ib_event_type type)
+{
+	struct ib_event event = { .device = m->ibdev, .element.port_num = port, .event = type };
+
+	ib_dispatch_event(&event);
+}
+EXPORT_SYMBOL_GPL(mock_event);
+
+/**
  * mock_events_flush() - wait until the core has handled the events of a device
  * @m: the mock
  *

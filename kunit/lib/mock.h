@@ -230,6 +230,7 @@ int mock_log_find(struct mock *m, enum mock_op op, unsigned int from);
 bool mock_last(struct mock *m, enum mock_op op, struct mock_call *call);
 int mock_enter(struct mock *m, enum mock_op op, const void *obj, u64 arg, u64 arg2);
 
+void mock_event(struct mock *m, u32 port, enum ib_event_type type);
 void mock_events_flush(struct mock *m);
 bool mock_event_is_taken(struct mock *m);
 void mock_event_has_waited(struct mock *m, int times);
