@@ -133,7 +133,7 @@ static void wrong_request_is_answered_at_once(struct kunit *test)
 
 static void interrupt_has_no_memory_to_register(struct kunit *test)
 {
-	unsigned long addr = ca_rig_map(test, 1);
+	unsigned long addr = kvt_map(test, PAGE_SIZE);
 	struct submission s = {
 		.m = mock_up(test, "kvtm_a"),
 		.ctx = &kvt_runs[2],
@@ -150,7 +150,7 @@ static void interrupt_has_no_memory_to_register(struct kunit *test)
 
 static void memory_of_the_submitter_is_registered(struct kunit *test)
 {
-	unsigned long addr = ca_rig_map(test, 2);
+	unsigned long addr = kvt_map(test, 2 * PAGE_SIZE);
 	struct submission s = {
 		.m = mock_up(test, "kvtm_a"),
 		.ctx = &kvt_runs[0],
@@ -168,11 +168,11 @@ static void memory_of_the_submitter_is_registered(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s.a->req.object, attr.object);
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_copy_from(&word, mock_mr_umem(s.m->user_mr), 8, 8));
 	KUNIT_EXPECT_EQ(test, 0xfeedULL, word);
-	KUNIT_EXPECT_EQ(test, 1, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 1, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, submitted(test, &s,
 					   &CA_REQ(DEREG_MR, .handle = h,
 						   .object = attr.object)));
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(s.m->ibdev, h, reg.pd));
 }
 
@@ -280,7 +280,7 @@ static void what_has_begun_is_not_cancelled(struct kunit *test)
 
 static void memory_of_a_process_that_has_ended_is_gone(struct kunit *test)
 {
-	unsigned long addr = ca_rig_map(test, 1);
+	unsigned long addr = kvt_map(test, PAGE_SIZE);
 	struct mm_struct *mm = current->mm;
 	struct kverbs_ca_reg_mr reg;
 	struct submission s = {};

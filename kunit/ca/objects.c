@@ -25,7 +25,7 @@ struct under {
 
 static void under_up(struct kunit *test, struct under *u, bool emu)
 {
-	u->addr = ca_rig_map(test, PAGES);
+	u->addr = kvt_map(test, PAGES * PAGE_SIZE);
 	u->m = NULL;
 	if (emu) {
 		u->ibdev = kvt_device(test, "emu0");
@@ -60,16 +60,11 @@ static ssize_t query(struct under *u, u64 object, struct kverbs_ca_mr_attr *attr
 		       .out = attr, .out_len = sizeof(*attr));
 }
 
-static s64 pinned_pages(void)
-{
-	return atomic64_read(&current->mm->pinned_vm);
-}
-
 static void expect_closes(struct kunit *test, struct under *u)
 {
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_list(test, u->ibdev, u->h)->count);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(u->ibdev, u->h));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	if (u->m)
 		MOCK_EXPECT_IDLE(test, u->m);
 }
@@ -120,7 +115,7 @@ static void region_is_what_was_registered(struct kunit *test)
 		     .out = &made, .out_len = sizeof(made));
 	KUNIT_ASSERT_EQ(test, (ssize_t)sizeof(made), ib_ca_call(u.ibdev, &req));
 	expect_region(test, &made, &reg, req.object);
-	KUNIT_EXPECT_EQ(test, 3, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 3, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, (ssize_t)sizeof(asked), query(&u, req.object, &asked));
 	KUNIT_EXPECT_MEMEQ(test, &made, &asked, sizeof(made));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dereg(u.ibdev, u.h, req.object));
@@ -370,7 +365,7 @@ static void failing_driver_leaves_nothing(struct kunit *test)
 	reg = ca_rig_reg_of(pd, u.addr, PAGE_SIZE);
 	mock_fail_nth(u.m, MOCK_reg_user_mr, 1, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, reg_with(&u, &reg, sizeof(reg), NULL, 0));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 1, ca_rig_list(test, u.ibdev, u.h)->count);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(u.ibdev, u.h, pd));
 	expect_closes(test, &u);

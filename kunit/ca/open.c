@@ -421,7 +421,7 @@ static void expect_released_in_order(struct kunit *test, struct mock *m)
 static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 {
 	struct kvt_console *warned = kvt_console_watch(test, "module " KBUILD_MODNAME " left");
-	unsigned long addr = ca_rig_map(test, 2);
+	unsigned long addr = kvt_map(test, 2 * PAGE_SIZE);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_ca_request req = CA_REQ(OPEN);
 	struct kverbs_ca_reg_mr reg;
@@ -436,7 +436,7 @@ static void what_a_module_leaves_is_closed_with_a_warning(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, kvt_console_times(warned));
 	expect_released_in_order(test, m);
 	MOCK_EXPECT_IDLE(test, m);
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 static int unregister_fn(void *arg)
@@ -495,7 +495,7 @@ static const char *debugfs_text(struct kunit *test)
 
 static void debugfs_tells_who_has_it_open(struct kunit *test)
 {
-	unsigned long addr = ca_rig_map(test, 2);
+	unsigned long addr = kvt_map(test, 2 * PAGE_SIZE);
 	struct mock *m = mock_up(test, "kvtm_a");
 	struct ib_ca_request req = CA_REQ(OPEN);
 	struct kverbs_ca_reg_mr reg;

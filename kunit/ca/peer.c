@@ -317,7 +317,7 @@ static void process_up(struct kunit *test, struct process *p)
 {
 	struct kverbs_ca_request r = {};
 
-	p->room = ca_rig_map(test, 1);
+	p->room = kvt_map(test, PAGE_SIZE);
 	p->m = mock_up_umem(test, "kvtm_a");
 	p->fd = open_fd(test, O_RDWR);
 	KUNIT_ASSERT_EQ(test, 0, request(p, KVERBS_CA_OPEN, &r));

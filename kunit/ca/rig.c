@@ -5,7 +5,6 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
-#include <linux/mman.h>
 #include <linux/uaccess.h>
 #include <rdma/ib_verbs.h>
 
@@ -326,25 +325,6 @@ void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev, const struct
 	}
 }
 EXPORT_SYMBOL_GPL(ca_rig_any_length);
-
-/**
- * ca_rig_map() - map user memory, giving the case's thread an mm if it has none
- * @test: the running case
- * @pages: number of pages
- *
- * Return: the address of the memory.
- */
-unsigned long ca_rig_map(struct kunit *test, unsigned long pages)
-{
-	unsigned long addr = kunit_vm_mmap(test, NULL, 0, pages << PAGE_SHIFT,
-					   PROT_READ | PROT_WRITE,
-					   MAP_ANONYMOUS | MAP_PRIVATE, 0);
-
-	KUNIT_ASSERT_NE(test, 0, addr);
-	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
-	return addr;
-}
-EXPORT_SYMBOL_GPL(ca_rig_map);
 
 /**
  * ca_rig_reg_of() - fill in a registration with local write access

@@ -47,7 +47,6 @@ ca_rig_entry(const struct kverbs_ca_list *list, u32 index);
 void ca_rig_any_length(struct kunit *test, struct ib_device *ibdev,
 		       const struct ib_ca_request *req);
 
-unsigned long ca_rig_map(struct kunit *test, unsigned long pages);
 int ca_rig_open_file(const char *device, int flags);
 int ca_rig_close_file(int fd);
 long ca_rig_ioctl(int fd, unsigned long room, u32 op, struct kverbs_ca_request *r);

@@ -3,7 +3,6 @@
  * The contract checker, IB_RULE_OUTPUT: driver methods that report success without setting
  * their output are reported. Methods that set it, and methods that fail, are not.
  */
-#include <linux/mman.h>
 #include <rdma/ib_cache.h>
 #include <rdma/ib_umem.h>
 
@@ -177,19 +176,9 @@ static noinline int make_integrity_mr(struct kunit *test, struct ib_pd *pd, stru
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
 }
 
-/* Maps a page of user memory. */
-static u64 some_memory(struct kunit *test)
-{
-	u64 start = kunit_vm_mmap(test, NULL, 0, PAGE_SIZE, PROT_READ | PROT_WRITE,
-				  MAP_ANONYMOUS | MAP_PRIVATE, 0);
-
-	KUNIT_ASSERT_NE(test, 0, start);
-	return start;
-}
-
 static noinline int make_user_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
-	struct ib_mr *mr = CONTRACT_CALL(ib_reg_user_mr(pd, some_memory(test), PAGE_SIZE, 0,
+	struct ib_mr *mr = CONTRACT_CALL(ib_reg_user_mr(pd, kvt_map(test, PAGE_SIZE), PAGE_SIZE, 0,
 							IB_ACCESS_LOCAL_WRITE));
 
 	return IS_ERR(mr) ? PTR_ERR(mr) : ib_dereg_mr(mr);
@@ -207,7 +196,7 @@ static noinline int make_dmabuf_mr(struct kunit *test, struct ib_pd *pd, struct 
 static noinline int make_umem_mr(struct kunit *test, struct ib_pd *pd, struct ib_cq *cq)
 {
 	struct ib_mem mem = {
-		.path = IB_MEM_HOST, .start = some_memory(test), .length = PAGE_SIZE,
+		.path = IB_MEM_HOST, .start = kvt_map(test, PAGE_SIZE), .length = PAGE_SIZE,
 	};
 	struct ib_mr *mr = CONTRACT_CALL(ib_reg_mem(pd, &mem, mem.start, IB_ACCESS_LOCAL_WRITE));
 

@@ -7,7 +7,6 @@
 #include <linux/dma-fence.h>
 #include <linux/dma-resv.h>
 #include <linux/mm.h>
-#include <linux/mman.h>
 #include <linux/sizes.h>
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
@@ -510,17 +509,13 @@ static void registration_that_fails_leaves_nothing(struct kunit *test)
 /* If the dma-buf fails, other paths are tried; mem.error says why each of them failed. */
 static void registration_falls_back_from_a_dmabuf(struct kunit *test)
 {
-	unsigned long addr;
 	struct ib_mem mem;
 	struct ib_mr *mr;
 	struct rig r;
 
 	rig_up(test, &r, true);
-	addr = kunit_vm_mmap(test, NULL, 0, SZ_64K, PROT_READ | PROT_WRITE,
-			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, 0, addr);
 	mem = dmabuf_mem(&r, IB_MEM_ANY);
-	mem.start = addr;
+	mem.start = kvt_map(test, SZ_64K);
 	mr = KVT_PTR(test, ib_reg_mem(r.pd, &mem, 0, ACCESS));
 	KUNIT_EXPECT_EQ(test, IB_MEM_DMABUF, mem.found);
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
@@ -559,7 +554,6 @@ static void unwatch_refusals(void *arg)
 static void range_is_blamed_only_if_no_other_memory_does(struct kunit *test)
 {
 	atomic_t *times = kunit_kzalloc(test, sizeof(*times), GFP_KERNEL);
-	unsigned long addr;
 	struct ib_mem mem;
 	struct ib_mr *mr;
 	struct rig r;
@@ -569,11 +563,8 @@ static void range_is_blamed_only_if_no_other_memory_does(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, tracepoint_probe_register(kvt_tracepoint("ib_invalid"),
 							   count_refusal, times));
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, unwatch_refusals, times));
-	addr = kunit_vm_mmap(test, NULL, 0, SZ_64K, PROT_READ | PROT_WRITE,
-			     MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, 0, addr);
 	mem = dmabuf_mem(&r, IB_MEM_ANY);
-	mem.start = addr;
+	mem.start = kvt_map(test, SZ_64K);
 	mem.fd_offset = SIZE;
 	mr = ib_reg_mem(r.pd, &mem, 0, ACCESS);
 	KUNIT_ASSERT_EQ(test, 0, PTR_ERR_OR_ZERO(mr));

@@ -6,7 +6,6 @@
  * or belongs to a mock peer memory client.
  */
 #include <linux/mm.h>
-#include <linux/mman.h>
 #include <rdma/ib_umem.h>
 
 #include "lib/dmabuf_rig.h"
@@ -35,10 +34,7 @@ static void rig_up_with(struct kunit *test, struct rig *r, struct mock *m, enum 
 	mock_log_reset(m);
 	r->pd = kvt_pd(test, m->ibdev);
 	r->client = peer_mock_up(test, 0, "kvt_gpu", kind);
-	r->host = kunit_vm_mmap(test, NULL, 0, 2 * PAGE_SIZE, PROT_READ | PROT_WRITE,
-				MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, 0, r->host);
-	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(r->host));
+	r->host = kvt_map(test, 2 * PAGE_SIZE);
 }
 
 static void rig_up(struct kunit *test, struct rig *r)
@@ -101,17 +97,12 @@ static struct ib_mem peer_mem(enum ib_mem_path path)
 	};
 }
 
-static s64 pinned_pages(void)
-{
-	return atomic64_read(&current->mm->pinned_vm);
-}
-
 static void expect_nothing_left(struct kunit *test, struct rig *r)
 {
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r->pd->usecnt));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r->m->live[MOCK_MR]));
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&r->m->wrong_mr));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	PEER_EXPECT_IDLE(test, r->client);
 }
 
@@ -143,7 +134,7 @@ static void memory_of_the_system_comes_first(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_MR_TYPE_USER, mr->type);
 	KUNIT_ASSERT_NOT_NULL(test, mr->umem);
 	KUNIT_EXPECT_FALSE(test, mr->umem->is_peer || mr->umem->is_dmabuf);
-	KUNIT_EXPECT_EQ(test, 2, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 2, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&r.pd->usecnt));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_reg_umem_mr));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(r.m, MOCK_open_mr));
@@ -170,7 +161,7 @@ static void peers_are_asked_for_what_the_system_has_not(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, PEER_LENGTH, mr->length);
 	KUNIT_EXPECT_TRUE(test, mr->umem->is_peer);
 	KUNIT_EXPECT_TRUE(test, mr->umem->writable);
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KVT_EXPECT_TRACE(test, tr, "acquire get_pages dma_map");
 	KUNIT_EXPECT_FALSE(test, r.client->has_data);
 	KUNIT_EXPECT_STREQ(test, (char *)r.client->name, "-");

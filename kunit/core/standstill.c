@@ -227,7 +227,7 @@ static long query_port(int fd, unsigned long addr, u64 handle, struct kverbs_ca_
 /* The process's memory can make the copy wait for as long as the process likes. */
 static void answer_to_a_query_is_of_one_moment(struct kunit *test)
 {
-	unsigned long addr = ca_rig_map(test, 1);
+	unsigned long addr = kvt_map(test, PAGE_SIZE);
 	struct mock *m = mock_up(test, "kvtm_s");
 	struct kverbs_ca_request r = { .flags = KVERBS_CA_SHARED };
 	struct kverbs_ca_port_attr before, late, after;

@@ -44,11 +44,6 @@ static void fill_pages(struct kunit *test, unsigned long addr, unsigned long nr)
 							  (addr + i * PAGE_SIZE)));
 }
 
-static s64 pinned_pages(void)
-{
-	return atomic64_read(&current->mm->pinned_vm);
-}
-
 static bool is_pinned(struct page *page)
 {
 	return folio_maybe_dma_pinned(page_folio(page));
@@ -86,7 +81,7 @@ static void memory_is_pinned_and_mapped_in_order(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, umem->writable);
 	KUNIT_EXPECT_PTR_EQ(test, umem->owning_mm, current->mm);
 	KUNIT_EXPECT_EQ(test, MANY_PAGES, ib_umem_num_pages(umem));
-	KUNIT_EXPECT_EQ(test, MANY_PAGES, pinned_pages());
+	KUNIT_EXPECT_EQ(test, MANY_PAGES, kvt_pinned_pages());
 
 	rdma_umem_for_each_dma_block(umem, &biter, PAGE_SIZE) {
 		u64 *p = ib_virt_dma_to_ptr(rdma_block_iter_dma_address(&biter));
@@ -99,7 +94,7 @@ static void memory_is_pinned_and_mapped_in_order(struct kunit *test)
 
 	page = first_page(umem);
 	ib_umem_release(umem);
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_FALSE(test, is_pinned(page));
 }
 
@@ -203,12 +198,12 @@ static void bad_addresses_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr + 2 * PAGE_SIZE, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 2 * PAGE_SIZE, 0));
 	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 2 * PAGE_SIZE + 1, 0));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 
 	addr = map_pages(test, 1, PROT_READ);
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 1, 0));
 	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 1, IB_ACCESS_LOCAL_WRITE));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 static unsigned long map_at(struct kunit *test, unsigned long at, int prot, int flags)
@@ -243,7 +238,7 @@ static void m11_memory_is_pinned_as_it_may_be_accessed(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, 2 * PAGE_SIZE, IB_ACCESS_REMOTE_READ));
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr + PAGE_SIZE, PAGE_SIZE, IB_ACCESS_LOCAL_WRITE));
 	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr + PAGE_SIZE, PAGE_SIZE + 1, 0));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 /* When a page cannot be pinned, all pages pinned before it are unpinned. */
@@ -262,7 +257,7 @@ static void failure_in_the_middle_unpins_all(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, vm_munmap(addr + most, PAGE_SIZE));
 	KUNIT_EXPECT_EQ(test, -EFAULT, umem_error(m, addr, most + 1, 0));
 	KUNIT_EXPECT_FALSE(test, is_pinned(page));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 static void bad_ranges_are_refused(struct kunit *test)
@@ -276,7 +271,7 @@ static void bad_ranges_are_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, ULONG_MAX - 10, 5, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, umem_error(m, 0, BIT_ULL(32 + PAGE_SHIFT), 0));
 	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, umem_error(m, addr, 1, IB_ACCESS_ON_DEMAND));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 static void limit_set(unsigned long pages)
@@ -298,7 +293,7 @@ static void limit_on_locked_memory_holds(struct kunit *test)
 	cap_lower(weak->cap_effective, CAP_IPC_LOCK);
 	strong = override_creds(weak);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, umem_error(m, addr, 4 * PAGE_SIZE, 0));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	umem = ib_umem_get(m->ibdev, addr, 3 * PAGE_SIZE, 0);
 	KUNIT_EXPECT_EQ(test, 0, PTR_ERR_OR_ZERO(umem));
 	/* The limit is for all pinned pages; a page that is pinned twice counts twice. */
@@ -311,7 +306,7 @@ static void limit_on_locked_memory_holds(struct kunit *test)
 	revert_creds(strong);
 	put_cred(weak);
 	KUNIT_EXPECT_EQ(test, 0, umem_error(m, addr, 1, 0));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 /* Release subtracts what was charged, even if a new iova has changed the number of pages. */
@@ -321,11 +316,11 @@ static void count_is_the_same_at_release(struct kunit *test)
 	unsigned long addr = map_pages(test, 2, RW);
 	struct ib_umem *umem = KVT_PTR(test, ib_umem_get(m->ibdev, addr, PAGE_SIZE, 0));
 
-	KUNIT_EXPECT_EQ(test, 1, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 1, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, ib_umem_find_best_pgsz(umem, PAGE_SIZE, 64));
 	KUNIT_EXPECT_EQ(test, 2, ib_umem_num_pages(umem));
 	ib_umem_release(umem);
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 static void memory_outlives_its_process(struct kunit *test)
@@ -527,12 +522,12 @@ static void user_mr_lives_and_is_counted(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, mr->res.kern_name, pd->res.kern_name);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&pd->usecnt));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_dealloc_pd_user(pd, NULL));
-	KUNIT_EXPECT_EQ(test, 2, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 2, kvt_pinned_pages());
 	page = first_page(mock_mr_umem(mr));
 	KUNIT_EXPECT_TRUE(test, is_pinned(page));
 	KUNIT_EXPECT_EQ(test, 0, ib_dereg_mr(mr));
 	KUNIT_EXPECT_FALSE(test, is_pinned(page));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
 
@@ -558,7 +553,7 @@ static void bad_user_mr_is_refused(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, -EFAULT, user_mr_error(pd, addr, PAGE_SIZE + 1, addr, 0));
 	mock_fail(m, MOCK_reg_user_mr, -EXFULL);
 	KUNIT_EXPECT_EQ(test, -EXFULL, user_mr_error(pd, addr, 1, addr, 0));
-	KUNIT_EXPECT_EQ(test, 0, pinned_pages());
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&pd->usecnt));
 }
 

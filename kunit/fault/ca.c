@@ -30,7 +30,7 @@ static struct target *target_up(struct kunit *test)
 {
 	struct target *t = kvt_zalloc(test, sizeof(*t));
 
-	t->addr = ca_rig_map(test, USER_PAGES);
+	t->addr = kvt_map(test, USER_PAGES * PAGE_SIZE);
 	t->m = mock_up(test, "kvtm_a");
 	t->h = ca_rig_open(test, t->m->ibdev);
 	return t;
@@ -113,7 +113,7 @@ static void objects_of_a_handle(struct kunit *test)
 	t->pd = ca_rig_pd(test, t->m->ibdev, t->h);
 	for (i = 0; i < ARRAY_SIZE(victims); i++)
 		sweep(test, t->m, &victims[i], t);
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 1, ca_rig_list(test, t->m->ibdev, t->h)->count);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(t->m->ibdev, t->h, t->pd));
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_close(t->m->ibdev, t->h));
@@ -180,7 +180,7 @@ static void lending_a_pd_needs_no_memory(struct kunit *test)
 	struct mock *m;
 	int fd;
 
-	room = ca_rig_map(test, 1);
+	room = kvt_map(test, PAGE_SIZE);
 	m = mock_up(test, "kvtm_a");
 	fd = ca_rig_open_file("kvtm_a", O_RDWR);
 	KUNIT_ASSERT_GE(test, fd, 0);

@@ -528,7 +528,8 @@ static void memory_of_the_process(struct kunit *test)
 	int word;
 
 	m = mock_up_umem(test, "kvtm_a");
-	umem = KVT_PTR(test, ib_umem_get(m->ibdev, ca_rig_map(test, 2), 2 * PAGE_SIZE, ACCESS));
+	umem = KVT_PTR(test, ib_umem_get(m->ibdev, kvt_map(test, 2 * PAGE_SIZE), 2 * PAGE_SIZE,
+					 ACCESS));
 	EXPECT_QUIET(test, 0, ib_umem_copy_from(&word, umem, 0, sizeof(word)));
 	EXPECT_QUIET(test, PAGE_SIZE, ib_umem_find_best_pgsz(umem, PAGE_SIZE, umem->address));
 	QUIET_VOID(test, __rdma_block_iter_start(&biter, umem->sgt_append.sgt.sgl,

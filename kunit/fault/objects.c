@@ -368,10 +368,10 @@ static void memory_of_the_process(struct kunit *test)
 	int i;
 
 	target_up(test, &t);
-	t.addr = ca_rig_map(test, USER_PAGES);
+	t.addr = kvt_map(test, USER_PAGES * PAGE_SIZE);
 	for (i = 0; i < ARRAY_SIZE(victims); i++)
 		sweep(test, t.m, &victims[i], &t);
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 }
 
 static void memory_of_a_peer(struct kunit *test)

@@ -354,7 +354,7 @@ static void close_file(void *file)
 
 static unsigned long map_provider(struct kunit *test, struct pci_dev *provider)
 {
-	unsigned long addr = ca_rig_map(test, USER_PAGES);
+	unsigned long addr = kvt_map(test, USER_PAGES * PAGE_SIZE);
 	struct file *file;
 	char path[64];
 
@@ -377,7 +377,7 @@ UNMAKES(unmake_region, p2p_region, r, WARN_ON(ib_dereg_mr(r->mr)))
 
 /* References on the provider, plus pages pinned by the process, plus users of the PD. */
 MAKES(count_region, p2p_region, r,
-	count_references(r->v) + atomic64_read(&current->mm->pinned_vm) +
+	count_references(r->v) + kvt_pinned_pages() +
 	atomic_read(&r->end.pd->usecnt))
 
 static const struct victim victim_region = {
@@ -399,7 +399,7 @@ static void memory_that_a_process_has_mapped(struct kunit *test)
 	};
 	sweep(test, mock_new(test), &victim_region, r);
 	KUNIT_EXPECT_EQ(test, IB_MEM_P2P, r->mem.found);
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	vm_munmap(r->mem.start, USER_PAGES << PAGE_SHIFT);
 }
 

@@ -400,7 +400,7 @@ static void user_memory(struct kunit *test)
 	o.pd = kvt_pd(test, o.m->ibdev);
 	sweep(test, o.m, &victim_user_mr, &o);
 	expect_unpinned(test, &o);
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&o.pd->usecnt));
 }
 

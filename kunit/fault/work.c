@@ -53,7 +53,7 @@ UNMAKES(unmake_mr, target, t, ca_rig_dereg(t->m->ibdev, t->h, t->a.req.object))
 
 static int count_pinned(void *arg)
 {
-	return atomic64_read(&current->mm->pinned_vm);
+	return kvt_pinned_pages();
 }
 
 static void requests_that_are_submitted(struct kunit *test)
@@ -71,14 +71,14 @@ static void requests_that_are_submitted(struct kunit *test)
 	int i;
 
 	work_fail_begin(test);
-	addr = ca_rig_map(test, USER_PAGES);
+	addr = kvt_map(test, USER_PAGES * PAGE_SIZE);
 	t->m = mock_up(test, "kvtm_a");
 	t->h = ca_rig_open(test, t->m->ibdev);
 	t->pd = ca_rig_pd(test, t->m->ibdev, t->h);
 	t->reg = ca_rig_reg_of(t->pd, addr, USER_PAGES << PAGE_SHIFT);
 	for (i = 0; i < ARRAY_SIZE(victims); i++)
 		sweep(test, t->m, &victims[i], t);
-	KUNIT_EXPECT_EQ(test, 0, atomic64_read(&current->mm->pinned_vm));
+	KUNIT_EXPECT_EQ(test, 0, kvt_pinned_pages());
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&t->m->wrong_ca));
 	KUNIT_EXPECT_EQ(test, 1, ca_rig_list(test, t->m->ibdev, t->h)->count);
 	KUNIT_EXPECT_EQ(test, 0, ca_rig_dealloc(t->m->ibdev, t->h, t->pd));

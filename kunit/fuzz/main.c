@@ -10,7 +10,6 @@
  * Shared objects are made before the threads start and freed after they have ended.
  */
 #include <linux/kthread.h>
-#include <linux/mman.h>
 #include <linux/sched/mm.h>
 
 #include "fuzz/run.h"
@@ -217,9 +216,7 @@ static struct x_world *new_world(struct kunit *test, struct x_shared *s, u32 id)
 
 	w->s = s;
 	w->id = id;
-	w->user_mem = kunit_vm_mmap(test, NULL, 0, X_USER_PAGES * PAGE_SIZE,
-				    PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, 0);
-	KUNIT_ASSERT_NE(test, 0, w->user_mem);
+	w->user_mem = kvt_map(test, X_USER_PAGES * PAGE_SIZE);
 	s->mm = current->mm;
 	x_own_new(test, w);
 	kvt_defer(test, free_world, w);

@@ -8,6 +8,7 @@
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/kthread.h>
+#include <linux/mman.h>
 #include <linux/random.h>
 #include <linux/sched/clock.h>
 #include <linux/sched/task.h>
@@ -276,6 +277,25 @@ bool kvt_thread_waits(struct kvt_thread *t)
 	return kvt_thread_running(t);
 }
 EXPORT_SYMBOL_GPL(kvt_thread_waits);
+
+/**
+ * kvt_map() - map memory of a process, giving the case's thread an mm if it has none
+ * @test: the running case, whose end unmaps it
+ * @len: bytes
+ *
+ * Context: process.
+ * Return: the address of the memory.
+ */
+unsigned long kvt_map(struct kunit *test, size_t len)
+{
+	unsigned long addr = kunit_vm_mmap(test, NULL, 0, len, PROT_READ | PROT_WRITE,
+					   MAP_ANONYMOUS | MAP_PRIVATE, 0);
+
+	KUNIT_ASSERT_NE(test, 0, addr);
+	KUNIT_ASSERT_FALSE(test, IS_ERR_VALUE(addr));
+	return addr;
+}
+EXPORT_SYMBOL_GPL(kvt_map);
 
 /**
  * kvt_wait() - wait for something that must happen

@@ -11,6 +11,7 @@
 #include <linux/err.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
+#include <linux/mm_types.h>
 #include <linux/module.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -130,6 +131,14 @@ struct kvt_run {
 };
 
 extern const struct kvt_run kvt_runs[3];	/* task, softirq, hardirq */
+
+unsigned long kvt_map(struct kunit *test, size_t len);
+
+/* Pages of the case's thread that are pinned. */
+static inline s64 kvt_pinned_pages(void)
+{
+	return atomic64_read(&current->mm->pinned_vm);
+}
 
 bool kvt_wait(struct completion *c);
 
