@@ -19,7 +19,9 @@
 #define LONG_WAIT_MS	60000
 
 atomic_t shape_wrong;
-atomic_t shape_contexts;
+void *shape_handle;
+/* Client contexts, and pinned ranges. */
+static atomic_t shape_contexts;
 static atomic_t shape_pinned;
 
 /* Pins the pages that a range touches. */
@@ -42,6 +44,48 @@ void shape_unpin(struct shape_pages *pages)
 	kfree(pages);
 }
 
+/* Fills in a table that has an entry for each page. */
+void shape_fill(struct sg_table *sgt, const struct shape_pages *pages)
+{
+	struct scatterlist *sg;
+	unsigned int i;
+
+	for_each_sgtable_sg(sgt, sg, i) {
+		sg_set_page(sg, NULL, SHAPE_PAGE, 0);
+		sg_dma_address(sg) = shape_dma(pages) + (u64)i * SHAPE_PAGE;
+		sg_dma_len(sg) = SHAPE_PAGE;
+	}
+}
+
+/* Makes a zeroed context for a range that is the shape's; returns what acquire() does. */
+int shape_acquire(unsigned long addr, size_t size, void **client_context, size_t context_size)
+{
+	void *context;
+
+	if (!shape_has(addr, size))
+		return 0;
+	context = kzalloc(context_size, GFP_KERNEL);
+	if (!context)
+		return 0;
+	atomic_inc(&shape_contexts);
+	*client_context = context;
+	return 1;
+}
+
+/* Frees a context; @left are the pages of it that are still pinned: there must be none. */
+void shape_free(void *context, const struct shape_pages *left)
+{
+	if (left)
+		atomic_inc(&shape_wrong);
+	kfree(context);
+	atomic_dec(&shape_contexts);
+}
+
+unsigned long shape_get_page_size(void *client_context)
+{
+	return SHAPE_PAGE;
+}
+
 static const struct peer_shape * const shapes[] = {
 	&shape_unmaps, &shape_legacy, &shape_persistent, &shape_by_symbol, &shape_early,
 	&shape_pointer,
@@ -58,7 +102,10 @@ static void shape_end(void *arg)
 {
 	const struct peer_shape *shape = arg;
 
-	shape->down();
+	if (shape->down)
+		shape->down();
+	else
+		ib_unregister_peer_memory_client(shape_handle);
 }
 
 static const struct peer_shape *shape_up(struct kunit *test)
@@ -67,7 +114,8 @@ static const struct peer_shape *shape_up(struct kunit *test)
 					 test->param_value;
 
 	atomic_set(&shape_wrong, 0);
-	KUNIT_ASSERT_EQ(test, 0, shape->up());
+	shape_handle = shape->up();
+	KUNIT_ASSERT_NOT_NULL(test, shape_handle);
 	kvt_defer(test, shape_end, (void *)shape);
 	return shape;
 }
@@ -195,18 +243,13 @@ static void registering_thread_takes_it_away(struct kunit *test)
 	expect_nothing_left(test, u, 1);
 }
 
-/* One thread invalidates the regions that another one makes and puts. */
-struct race {
-	const struct peer_shape *shape;	/* the client */
-	bool over;			/* stops the invalidating thread */
-};
-
+/* Invalidates the regions that another thread makes and puts. */
 static int race_fn(void *arg)
 {
-	struct race *race = arg;
+	const struct peer_shape *shape = arg;
 
-	while (!READ_ONCE(race->over)) {
-		race->shape->take_away();
+	while (!kvt_should_stop()) {
+		shape->take_away();
 		cond_resched();
 	}
 	return 0;
@@ -233,7 +276,7 @@ static void run_race(struct kunit *test, struct peer_user *u, u32 rand)
 
 static void region_is_taken_away_at_any_time(struct kunit *test)
 {
-	struct race race = { .shape = invalidating_shape_up(test) };
+	const struct peer_shape *shape = invalidating_shape_up(test);
 	struct peer_user *u = peer_user_new(test, SHAPE_BASE + OFFSET, SIZE);
 	u64 i, count = kvt_count(RACES);
 	u32 rand = kvt_seed(test, "regions", count);
@@ -242,11 +285,10 @@ static void region_is_taken_away_at_any_time(struct kunit *test)
 	u->any_caller = true;
 	/* The clients rely on it that no invalidation returns while the region is being made. */
 	peer_set_wait(test, LONG_WAIT_MS);
-	t = kvt_thread_start(test, kvt_other_cpu(), race_fn, &race);
+	t = kvt_thread_start(test, kvt_other_cpu(), race_fn, (void *)shape);
 	for (i = 0; i < count; i++)
 		run_race(test, u, kvt_rand(&rand) >> 8);
-	WRITE_ONCE(race.over, true);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
+	KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));
 	atomic_set(&u->revokes, 0);
 	expect_nothing_left(test, u, 0);
 }

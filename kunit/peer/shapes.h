@@ -10,6 +10,8 @@
 #include <linux/sizes.h>
 #include <linux/types.h>
 
+struct sg_table;
+
 #define SHAPE_PAGE	SZ_64K
 
 /* The address range of all shapes, of which only one is registered at a time. */
@@ -27,21 +29,33 @@ struct shape_pages {
 
 struct shape_pages *shape_pin(unsigned long addr, size_t size);
 void shape_unpin(struct shape_pages *pages);
+void shape_fill(struct sg_table *sgt, const struct shape_pages *pages);
 
-static inline u64 shape_dma(const struct shape_pages *pages, unsigned int i)
+static inline u64 shape_dma(const struct shape_pages *pages)
 {
-	return SHAPE_DMA + (pages->first - SHAPE_BASE) + (u64)i * SHAPE_PAGE;
+	return SHAPE_DMA + (pages->first - SHAPE_BASE);
 }
 
-/* Wrong calls and states found, and client contexts that were not released. */
+static inline bool shape_has(unsigned long addr, size_t size)
+{
+	return addr >= SHAPE_BASE && size <= SHAPE_SPAN;
+}
+
+/* Parts of methods that most shapes have in common. */
+int shape_acquire(unsigned long addr, size_t size, void **client_context, size_t context_size);
+void shape_free(void *context, const struct shape_pages *left);
+unsigned long shape_get_page_size(void *client_context);
+
+/* Wrong calls and states found. */
 extern atomic_t shape_wrong;
-extern atomic_t shape_contexts;
+/* Handle of the client that is registered. */
+extern void *shape_handle;
 
 /* A client. */
 struct peer_shape {
 	const char *name;	/* name of the client */
-	int (*up)(void);	/* registers the client; returns 0 or a negative errno */
-	void (*down)(void);	/* unregisters the client */
+	void *(*up)(void);	/* registers the client; returns its handle, or NULL */
+	void (*down)(void);	/* unregisters the client; NULL if that takes only the handle */
 	/* Invalidates registered memory, if any; NULL if the client never does. */
 	void (*take_away)(void);
 };

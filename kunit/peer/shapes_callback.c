@@ -16,7 +16,6 @@
 #include <linux/list.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <rdma/peer_mem.h>
@@ -34,8 +33,6 @@ struct bridge_context {
 	struct kref ref;
 	u64 number;			/* core context */
 	struct shape_pages *pages;	/* pinned pages; NULL when they are unpinned */
-	unsigned long addr;		/* first byte */
-	size_t size;			/* bytes */
 	/* Copy of the table passed to the core; its entries live until release(). */
 	struct sg_table table;
 	bool has_table;			/* @table is valid */
@@ -45,16 +42,12 @@ struct bridge_context {
 static LIST_HEAD(contexts);
 static DEFINE_SPINLOCK(contexts_lock);
 static invalidate_peer_memory invalidate;
-static void *handle;
 
 static void context_free(struct kref *ref)
 {
 	struct bridge_context *ctx = container_of(ref, struct bridge_context, ref);
 
-	if (ctx->pages)
-		atomic_inc(&shape_wrong);
-	kfree(ctx);
-	atomic_dec(&shape_contexts);
+	shape_free(ctx, ctx->pages);
 }
 
 static int bridge_acquire(unsigned long addr, size_t size, void *data, char *name,
@@ -62,16 +55,10 @@ static int bridge_acquire(unsigned long addr, size_t size, void *data, char *nam
 {
 	struct bridge_context *ctx;
 
-	if (addr < SHAPE_BASE || size > SHAPE_SPAN)
+	if (!shape_acquire(addr, size, client_context, sizeof(*ctx)))
 		return 0;
-	ctx = kzalloc(sizeof(*ctx), GFP_KERNEL);
-	if (!ctx)
-		return 0;
+	ctx = *client_context;
 	kref_init(&ctx->ref);
-	ctx->addr = addr;
-	ctx->size = size;
-	atomic_inc(&shape_contexts);
-	*client_context = ctx;
 	return 1;
 }
 
@@ -95,21 +82,14 @@ static int bridge_dma_map(struct sg_table *sg_head, void *client_context,
 			  struct device *dma_device, int dmasync, int *nmap)
 {
 	struct bridge_context *ctx = client_context;
-	struct shape_pages *pages = ctx->pages;
-	struct scatterlist *sg;
-	int i, ret;
+	int ret = sg_alloc_table(sg_head, ctx->pages->count, GFP_KERNEL);
 
-	ret = sg_alloc_table(sg_head, pages->count, GFP_KERNEL);
 	if (ret)
 		return ret;
 	ctx->table = *sg_head;
 	ctx->has_table = true;
-	for_each_sg(sg_head->sgl, sg, pages->count, i) {
-		sg_set_page(sg, NULL, SHAPE_PAGE, 0);
-		sg->dma_address = shape_dma(pages, i);
-		sg_dma_len(sg) = SHAPE_PAGE;
-	}
-	*nmap = pages->count;
+	shape_fill(sg_head, ctx->pages);
+	*nmap = sg_head->nents;
 	return 0;
 }
 
@@ -165,11 +145,6 @@ static void bridge_release(void *client_context)
 	kref_put(&ctx->ref, context_free);
 }
 
-static unsigned long bridge_get_page_size(void *client_context)
-{
-	return SHAPE_PAGE;
-}
-
 /* Takes the next context off the list, so that it gets one callback only. */
 static struct bridge_context *next_context(void)
 {
@@ -189,7 +164,7 @@ static struct bridge_context *next_context(void)
 static void bridge_callback(struct bridge_context *ctx)
 {
 	WRITE_ONCE(ctx->task, current);
-	(*invalidate)(handle, ctx->number);
+	(*invalidate)(shape_handle, ctx->number);
 	WRITE_ONCE(ctx->task, NULL);
 	unpin_once(ctx);
 }
@@ -210,73 +185,53 @@ static struct peer_memory_client_ex bridge_ex = { .client = {
 	.dma_map = bridge_dma_map,
 	.dma_unmap = bridge_dma_unmap,
 	.put_pages = bridge_put_pages,
-	.get_page_size = bridge_get_page_size,
+	.get_page_size = shape_get_page_size,
 	.release = bridge_release,
 } };
 
-static struct peer_memory_client bridge_nc = {
-	.acquire = bridge_acquire,
-	.get_pages = bridge_get_pages,
-	.dma_map = bridge_dma_map,
-	.dma_unmap = bridge_dma_unmap,
-	.put_pages = bridge_put_pages,
-	.get_page_size = bridge_get_page_size,
-	.release = bridge_release,
-};
-
-/* The last byte of the version tells the core that the structure is an extended one. */
-static int bridge_register_ex(const char *name, size_t ex_size, u32 flags)
+static void *bridge_register(const char *name, bool invalidates)
 {
 	struct peer_memory_client *client = &bridge_ex.client;
 
 	strscpy(client->name, name, sizeof(client->name));
 	strscpy(client->version, "2.0", sizeof(client->version));
-	client->version[IB_PEER_MEMORY_VER_MAX - 1] = 1;
-	bridge_ex.ex_size = ex_size;
-	bridge_ex.flags = flags;
-	handle = ib_register_peer_memory_client(client, &invalidate);
-	return handle ? 0 : -EINVAL;
+	/* The last byte of the version tells the core whether the structure is an extended one. */
+	client->version[IB_PEER_MEMORY_VER_MAX - 1] = invalidates;
+	return ib_register_peer_memory_client(client, invalidates ? &invalidate : NULL);
 }
 
-static int unmaps_up(void)
+static void *unmaps_up(void)
 {
-	return bridge_register_ex("kvt_bridge", sizeof(bridge_ex), PEER_MEM_INVALIDATE_UNMAPS);
+	bridge_ex.ex_size = sizeof(bridge_ex);
+	bridge_ex.flags = PEER_MEM_INVALIDATE_UNMAPS;
+	return bridge_register("kvt_bridge", true);
 }
 
-static int legacy_up(void)
+static void *legacy_up(void)
 {
-	return bridge_register_ex("kvt_bridge_legacy", 0, PEER_MEM_INVALIDATE_UNMAPS);
+	bridge_ex.ex_size = 0;
+	bridge_ex.flags = PEER_MEM_INVALIDATE_UNMAPS;
+	return bridge_register("kvt_bridge_legacy", true);
 }
 
-static int persistent_up(void)
+static void *persistent_up(void)
 {
-	strscpy(bridge_nc.name, "kvt_bridge_nc", sizeof(bridge_nc.name));
-	strscpy(bridge_nc.version, "2.0", sizeof(bridge_nc.version));
-	handle = ib_register_peer_memory_client(&bridge_nc, NULL);
-	return handle ? 0 : -EINVAL;
-}
-
-static void bridge_down(void)
-{
-	ib_unregister_peer_memory_client(handle);
+	return bridge_register("kvt_bridge_nc", false);
 }
 
 const struct peer_shape shape_unmaps = {
 	.name = "kvt_bridge",
 	.up = unmaps_up,
-	.down = bridge_down,
 	.take_away = bridge_take_away,
 };
 
 const struct peer_shape shape_legacy = {
 	.name = "kvt_bridge_legacy",
 	.up = legacy_up,
-	.down = bridge_down,
 	.take_away = bridge_take_away,
 };
 
 const struct peer_shape shape_persistent = {
 	.name = "kvt_bridge_nc",
 	.up = persistent_up,
-	.down = bridge_down,
 };

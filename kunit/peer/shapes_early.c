@@ -6,7 +6,6 @@
  */
 #include <linux/list.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <rdma/peer_mem.h>
 
@@ -22,21 +21,11 @@ struct early {
 static LIST_HEAD(earlies);
 static DEFINE_SPINLOCK(earlies_lock);
 static invalidate_peer_memory invalidate;
-static void *handle;
 
 static int early_acquire(unsigned long addr, size_t size, void *data, char *name,
 			 void **client_context)
 {
-	struct early *early;
-
-	if (addr < SHAPE_BASE || size > SHAPE_SPAN)
-		return 0;
-	early = kzalloc(sizeof(*early), GFP_KERNEL);
-	if (!early)
-		return 0;
-	atomic_inc(&shape_contexts);
-	*client_context = early;
-	return 1;
+	return shape_acquire(addr, size, client_context, sizeof(struct early));
 }
 
 static int early_get_pages(unsigned long addr, size_t size, int write, int force,
@@ -65,14 +54,8 @@ static int early_dma_map(struct sg_table *sg_head, void *client_context,
 			 struct device *dma_device, int dmasync, int *nmap)
 {
 	struct early *early = client_context;
-	struct scatterlist *sg;
-	unsigned int i;
 
-	for_each_sgtable_sg(sg_head, sg, i) {
-		sg_set_page(sg, NULL, SHAPE_PAGE, 0);
-		sg_dma_address(sg) = shape_dma(early->pages, i);
-		sg_dma_len(sg) = SHAPE_PAGE;
-	}
+	shape_fill(sg_head, early->pages);
 	*nmap = sg_head->nents;
 	return 0;
 }
@@ -101,19 +84,11 @@ static void early_put_pages(struct sg_table *sg_head, void *client_context)
 	early->pages = NULL;
 }
 
-static unsigned long early_get_page_size(void *client_context)
-{
-	return SHAPE_PAGE;
-}
-
 static void early_release(void *client_context)
 {
 	struct early *early = client_context;
 
-	if (early->pages)
-		atomic_inc(&shape_wrong);
-	kfree(early);
-	atomic_dec(&shape_contexts);
+	shape_free(early, early->pages);
 }
 
 /* Invalidates one registration; put_pages() takes it off the list. */
@@ -128,7 +103,7 @@ static void early_take_away(void)
 		number = early->number;
 	spin_unlock(&earlies_lock);
 	if (number)
-		invalidate(handle, number);
+		invalidate(shape_handle, number);
 }
 
 static const struct peer_memory_client early_client = {
@@ -139,24 +114,17 @@ static const struct peer_memory_client early_client = {
 	.dma_map = early_dma_map,
 	.dma_unmap = early_dma_unmap,
 	.put_pages = early_put_pages,
-	.get_page_size = early_get_page_size,
+	.get_page_size = shape_get_page_size,
 	.release = early_release,
 };
 
-static int early_up(void)
+static void *early_up(void)
 {
-	handle = ib_register_peer_memory_client(&early_client, &invalidate);
-	return handle ? 0 : -EINVAL;
-}
-
-static void early_down(void)
-{
-	ib_unregister_peer_memory_client(handle);
+	return ib_register_peer_memory_client(&early_client, &invalidate);
 }
 
 const struct peer_shape shape_early = {
 	.name = "kvt_early",
 	.up = early_up,
-	.down = early_down,
 	.take_away = early_take_away,
 };

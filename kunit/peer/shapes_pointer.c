@@ -7,7 +7,6 @@
 
 #include <linux/mm.h>
 #include <linux/scatterlist.h>
-#include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <rdma/peer_mem.h>
 
@@ -22,12 +21,11 @@ static struct shape_pages *pinned;
 static void *pinned_context;
 static DEFINE_SPINLOCK(pinned_lock);
 static invalidate_peer_memory invalidate;
-static void *handle;
 
 static int pointer_acquire(unsigned long addr, size_t size, void *data, char *name,
 			   void **client_context)
 {
-	return addr >= SHAPE_BASE && size <= SHAPE_SPAN;
+	return shape_has(addr, size);
 }
 
 static int pointer_get_pages(unsigned long addr, size_t size, int write, int force,
@@ -56,7 +54,7 @@ static int pointer_dma_map(struct sg_table *sg_head, void *client_context,
 	if (ret)
 		return ret;
 	for_each_sgtable_sg(sg_head, sg, i) {
-		sg_dma_address(sg) = shape_dma(pinned, 0) + SHAPE_PAGE / 2 + i * PAGE_SIZE;
+		sg_dma_address(sg) = shape_dma(pinned) + SHAPE_PAGE / 2 + i * PAGE_SIZE;
 		sg_dma_len(sg) = PAGE_SIZE;
 	}
 	*nmap = count;
@@ -90,7 +88,7 @@ static void pointer_take_away(void)
 	context = pinned_context;
 	spin_unlock(&pinned_lock);
 	if (context)
-		invalidate(handle, context);
+		invalidate(shape_handle, context);
 }
 
 static struct peer_memory_client pointer_client = {
@@ -103,20 +101,13 @@ static struct peer_memory_client pointer_client = {
 	.put_pages = pointer_put_pages,
 };
 
-static int pointer_up(void)
+static void *pointer_up(void)
 {
-	handle = ib_register_peer_memory_client(&pointer_client, &invalidate);
-	return handle ? 0 : -EINVAL;
-}
-
-static void pointer_down(void)
-{
-	ib_unregister_peer_memory_client(handle);
+	return ib_register_peer_memory_client(&pointer_client, &invalidate);
 }
 
 const struct peer_shape shape_pointer = {
 	.name = "kvt_pointer",
 	.up = pointer_up,
-	.down = pointer_down,
 	.take_away = pointer_take_away,
 };

@@ -17,7 +17,6 @@
 #include <linux/mutex.h>
 #include <linux/scatterlist.h>
 #include <linux/sched.h>
-#include <linux/slab.h>
 #include <linux/string.h>
 
 #include "peer/shapes.h"
@@ -39,7 +38,6 @@ struct buffer {
 static typeof(&ib_register_peer_memory_client) register_client;
 static typeof(&ib_unregister_peer_memory_client) unregister_client;
 static int (*invalidate)(void *handle, void *core_context);
-static void *handle;
 
 /* The mutex of the only process. Guards the list and the buffers' pages. */
 static DEFINE_MUTEX(process_lock);
@@ -49,11 +47,8 @@ static void buffer_free(struct kref *ref)
 {
 	struct buffer *buf = container_of(ref, struct buffer, ref);
 
-	if (buf->pages)
-		atomic_inc(&shape_wrong);
 	sg_free_table(&buf->sgt);
-	kfree(buf);
-	atomic_dec(&shape_contexts);
+	shape_free(buf, buf->pages);
 }
 
 static int symbol_acquire(unsigned long addr, size_t size, void *data, char *name,
@@ -61,32 +56,12 @@ static int symbol_acquire(unsigned long addr, size_t size, void *data, char *nam
 {
 	struct buffer *buf;
 
-	if (addr < SHAPE_BASE || size > SHAPE_SPAN)
+	if (!shape_acquire(addr, size, client_context, sizeof(*buf)))
 		return 0;
-	buf = kzalloc(sizeof(*buf), GFP_KERNEL);
-	if (!buf)
-		return 0;
+	buf = *client_context;
 	kref_init(&buf->ref);
 	INIT_LIST_HEAD(&buf->entry);
-	atomic_inc(&shape_contexts);
-	*client_context = buf;
 	return 1;
-}
-
-static int make_table(struct buffer *buf)
-{
-	struct scatterlist *sg;
-	unsigned int i;
-	int ret = sg_alloc_table(&buf->sgt, buf->pages->count, GFP_KERNEL);
-
-	if (ret)
-		return ret;
-	for_each_sgtable_sg(&buf->sgt, sg, i) {
-		sg_set_page(sg, NULL, SHAPE_PAGE, 0);
-		sg_dma_address(sg) = shape_dma(buf->pages, i);
-		sg_dma_len(sg) = SHAPE_PAGE;
-	}
-	return 0;
 }
 
 static int symbol_get_pages(unsigned long addr, size_t size, int write, int force,
@@ -101,12 +76,13 @@ static int symbol_get_pages(unsigned long addr, size_t size, int write, int forc
 	buf->pages = shape_pin(addr, size);
 	if (!buf->pages)
 		goto unlock;
-	ret = make_table(buf);
+	ret = sg_alloc_table(&buf->sgt, buf->pages->count, GFP_KERNEL);
 	if (ret) {
 		shape_unpin(buf->pages);
 		buf->pages = NULL;
 		goto unlock;
 	}
+	shape_fill(&buf->sgt, buf->pages);
 	list_add(&buf->entry, &buffers);
 unlock:
 	mutex_unlock(&process_lock);
@@ -154,11 +130,6 @@ static void symbol_put_pages(struct sg_table *sg_head, void *client_context)
 	mutex_unlock(&process_lock);
 }
 
-static unsigned long symbol_get_page_size(void *client_context)
-{
-	return SHAPE_PAGE;
-}
-
 static void symbol_release(void *client_context)
 {
 	struct buffer *buf = client_context;
@@ -174,7 +145,7 @@ static void symbol_take_away(void)
 	while ((buf = list_first_entry_or_null(&buffers, struct buffer, entry))) {
 		kref_get(&buf->ref);
 		WRITE_ONCE(buf->taken_by, current);
-		if (invalidate(handle, buf->core_context))
+		if (invalidate(shape_handle, buf->core_context))
 			pr_debug("somebody else is about to unmap it\n");
 		drop_pages(buf);
 		WRITE_ONCE(buf->taken_by, NULL);
@@ -197,7 +168,7 @@ static struct peer_memory_client client = {
 	.dma_map = symbol_dma_map,
 	.dma_unmap = symbol_dma_unmap,
 	.put_pages = symbol_put_pages,
-	.get_page_size = symbol_get_page_size,
+	.get_page_size = shape_get_page_size,
 	.release = symbol_release,
 	.get_context_private_data = NULL,
 	.put_context_private_data = put_nothing,
@@ -213,23 +184,22 @@ static void put_symbols(void)
 	unregister_client = NULL;
 }
 
-static int symbol_up(void)
+static void *symbol_up(void)
 {
+	void *handle = NULL;
+
 	register_client = symbol_request(ib_register_peer_memory_client);
 	unregister_client = symbol_request(ib_unregister_peer_memory_client);
-	if (!register_client || !unregister_client)
-		goto err;
-	handle = register_client(&client, &invalidate);
-	if (handle)
-		return 0;
-err:
-	put_symbols();
-	return -EINVAL;
+	if (register_client && unregister_client)
+		handle = register_client(&client, &invalidate);
+	if (!handle)
+		put_symbols();
+	return handle;
 }
 
 static void symbol_down(void)
 {
-	unregister_client(handle);
+	unregister_client(shape_handle);
 	put_symbols();
 }
 
