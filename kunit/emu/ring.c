@@ -14,6 +14,7 @@
 #define STRESS_DEPTH	256
 #define POSTS		200000
 #define POSTERS		2
+#define CONSUMERS	2
 #define PAYLOAD		6
 
 /* A ring entry; its contents are checked in full. */
@@ -366,6 +367,7 @@ struct stress {
 	u64 count;
 	u64 total;
 	u64 posted[2 * POSTERS];
+	int consumers;
 	u64 bad;
 	int stop;
 };
@@ -433,32 +435,44 @@ static bool stopped(struct stress *s)
 	return smp_load_acquire(&s->stop) || kthread_should_stop();
 }
 
-/* State of the only consumer, which checks that no number is missing. */
-struct single {
+/* A consumer: the numbers that it sees of each poster rise, without a gap if it is alone. */
+struct consumer {
 	struct stress *s;
-	u64 next[2 * POSTERS];
+	u64 next[2 * POSTERS];	/* by poster, the lowest number that may come */
 	u64 got;
+	u64 sum;
 };
 
-static int single_consumer_fn(void *arg)
+static void consumer_saw(struct consumer *c, const struct entry *e)
 {
-	struct single *c = arg;
+	bool alone = c->s->consumers == 1;
+
+	if (!entry_good(e) || e->poster >= 2 * POSTERS || e->n < c->next[e->poster] ||
+	    (alone && e->n != c->next[e->poster]))
+		c->s->bad++;
+	else
+		c->next[e->poster] = e->n + 1;
+	c->sum += e->n;
+	c->got++;
+}
+
+static int consumer_fn(void *arg)
+{
+	struct consumer *c = arg;
+	struct stress *s = c->s;
 	struct entry e;
 
 	for (;;) {
-		bool last = stopped(c->s);
+		bool last = stopped(s);
 
-		if (!consume(c->s->ring, &e)) {
-			if (last)
-				break;
-			cond_resched();
+		if (s->consumers == 1 ? consume(s->ring, &e) : claim(s->ring, &e)) {
+			consumer_saw(c, &e);
 			continue;
 		}
-		if (!entry_good(&e) || e.poster >= 2 * POSTERS || e.n != c->next[e.poster]++)
-			c->s->bad++;
-		c->got++;
+		if (last)
+			return 0;
+		cond_resched();
 	}
-	return 0;
 }
 
 static void run_posters(struct kunit *test, struct stress *s, bool irq)
@@ -488,93 +502,31 @@ static void run_posters(struct kunit *test, struct stress *s, bool irq)
 		s->total += s->posted[i];
 }
 
-static struct stress *stress_new(struct kunit *test, u32 depth)
+static struct stress *stress_new(struct kunit *test, int consumers)
 {
 	struct stress *s = kvt_zalloc(test, sizeof(*s));
 
-	s->ring = ring_new(test, depth);
+	s->ring = ring_new(test, STRESS_DEPTH);
 	ring_move(s->ring, U32_MAX - 1000);
 	s->count = kvt_count(POSTS);
+	s->consumers = consumers;
 	return s;
 }
 
-static struct stress *run_with_one_consumer(struct kunit *test, bool interrupts)
+static struct stress *run_stress(struct kunit *test, int consumers, bool interrupts)
 {
-	struct stress *s = stress_new(test, STRESS_DEPTH);
-	struct single *c = kvt_zalloc(test, sizeof(*c));
-	struct kvt_thread *t;
-
-	c->s = s;
-	t = kvt_thread_start(test, -1, single_consumer_fn, c);
-	run_posters(test, s, interrupts);
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(t));
-	KUNIT_EXPECT_EQ(test, 0, s->bad);
-	KUNIT_EXPECT_EQ(test, s->total, c->got);
-	return s;
-}
-
-static void two_posters_and_one_consumer(struct kunit *test)
-{
-	run_with_one_consumer(test, false);
-}
-
-static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
-{
-	struct stress *s = run_with_one_consumer(test, true);
-
-	KUNIT_EXPECT_GT(test, s->posted[POSTERS] + s->posted[POSTERS + 1], 0);
-	kunit_info(test, "%llu posts from interrupts", s->posted[POSTERS] + s->posted[POSTERS + 1]);
-}
-
-/* State of one of two consumers: the numbers it sees of each poster must increase. */
-struct multi {
-	struct stress *s;
-	s64 last[2 * POSTERS];
-	u64 got;
-	u64 sum;
-};
-
-static int multi_consumer_fn(void *arg)
-{
-	struct multi *c = arg;
-	struct entry e;
-
-	memset(c->last, 0xff, sizeof(c->last));
-	for (;;) {
-		bool last = stopped(c->s);
-
-		if (!claim(c->s->ring, &e)) {
-			if (last)
-				break;
-			cond_resched();
-			continue;
-		}
-		if (!entry_good(&e) || e.poster >= 2 * POSTERS || (s64)e.n <= c->last[e.poster])
-			c->s->bad++;
-		else
-			c->last[e.poster] = e.n;
-		c->sum += e.n;
-		c->got++;
-	}
-	return 0;
-}
-
-static void two_posters_and_two_consumers(struct kunit *test)
-{
-	struct stress *s = stress_new(test, STRESS_DEPTH);
+	struct stress *s = stress_new(test, consumers);
+	struct consumer *c = kvt_zalloc(test, consumers * sizeof(*c));
+	struct kvt_thread *t[CONSUMERS];
 	u64 got = 0, sum = 0, want = 0;
-	struct kvt_thread *t[2];
-	struct multi *c;
 	int i;
 
-	c = kunit_kcalloc(test, 2, sizeof(*c), GFP_KERNEL);
-	KUNIT_ASSERT_NOT_NULL(test, c);
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < consumers; i++) {
 		c[i].s = s;
-		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(), multi_consumer_fn, &c[i]);
+		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(), consumer_fn, &c[i]);
 	}
-	run_posters(test, s, true);
-	for (i = 0; i < 2; i++) {
+	run_posters(test, s, interrupts);
+	for (i = 0; i < consumers; i++) {
 		KUNIT_ASSERT_TRUE(test, kvt_thread_join(t[i]));
 		got += c[i].got;
 		sum += c[i].sum;
@@ -584,6 +536,25 @@ static void two_posters_and_two_consumers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, s->bad);
 	KUNIT_EXPECT_EQ(test, s->total, got);
 	KUNIT_EXPECT_EQ(test, want, sum);
+	return s;
+}
+
+static void two_posters_and_one_consumer(struct kunit *test)
+{
+	run_stress(test, 1, false);
+}
+
+static void interrupts_post_to_the_ring_being_posted(struct kunit *test)
+{
+	struct stress *s = run_stress(test, 1, true);
+
+	KUNIT_EXPECT_GT(test, s->posted[POSTERS] + s->posted[POSTERS + 1], 0);
+	kunit_info(test, "%llu posts from interrupts", s->posted[POSTERS] + s->posted[POSTERS + 1]);
+}
+
+static void two_posters_and_two_consumers(struct kunit *test)
+{
+	run_stress(test, CONSUMERS, true);
 }
 
 /*
