@@ -59,21 +59,33 @@ static void connection_goes_on(void *arg)
 	}
 }
 
-/* As many sends as the queue has entries are taken, and complete; not one more. */
-static void expect_whole_queue(struct kunit *test, struct rig *r)
+/* @nr messages arrive, and nobody polls. */
+static void send_messages(struct kunit *test, struct rig *r, u32 nr)
 {
 	u32 i;
 
-	for (i = 0; i < RIG_WR; i++) {
-		KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
-		KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
+	for (i = 0; i < nr; i++) {
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
 	}
-	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&r->a, i, 0, LEN));
-	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_recv(&r->b, i, 0, LEN));
-	for (i = 0; i < RIG_WR; i++) {
+}
+
+/* They are polled. */
+static void expect_messages(struct kunit *test, struct rig *r, u32 nr)
+{
+	while (nr--) {
 		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
 		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
 	}
+}
+
+/* As many sends as the queue has entries are taken, and complete; not one more. */
+static void expect_whole_queue(struct kunit *test, struct rig *r)
+{
+	send_messages(test, r, RIG_WR);
+	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&r->a, RIG_WR, 0, LEN));
+	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_recv(&r->b, RIG_WR, 0, LEN));
+	expect_messages(test, r, RIG_WR);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
@@ -81,13 +93,9 @@ static void expect_whole_queue(struct kunit *test, struct rig *r)
 static void p12_late_poller_makes_room_once(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct standstill s = {
-		.other = r,
-		.times = times_of(test),
-	};
+	struct standstill s = { .other = r, .times = times_of(test) };
 
-	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
-	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
+	send_messages(test, r, 1);
 	kverbs_delay_set("emu_cq_retire", connection_goes_on, &s);
 	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
@@ -100,42 +108,30 @@ static void p12_late_poller_makes_room_once(struct kunit *test)
 static void poller_that_was_overtaken_polls_on(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct standstill s = {
-		.other = r,
-		.times = times_of(test),
-	};
-	u32 i;
+	struct standstill s = { .other = r, .times = times_of(test) };
 
 	/* The others take turns with it, and are done with one entry more than they send. */
-	for (i = 0; i < 2; i++) {
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
-	}
+	send_messages(test, r, 2);
 	kverbs_delay_set("emu_cq_take", connection_goes_on, &s);
 	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
-	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
-	for (i = 0; i < 2; i++)
-		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	expect_messages(test, r, 1);
 	expect_whole_queue(test, r);
 }
 
 static void poster_that_was_overtaken_posts(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct standstill s = {
-		.other = r,
-		.times = times_of(test),
-	};
+	struct standstill s = { .other = r, .times = times_of(test) };
 
 	kverbs_delay_set("emu_ring_reserve", connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
-	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
-	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	expect_messages(test, r, 1);
 	expect_whole_queue(test, r);
 }
 
@@ -150,30 +146,26 @@ static struct rig *rig_onto(struct kunit *test, struct rig *r)
 	return other;
 }
 
-/* It goes before the queues, which are those of another one. */
-static void rig_onto_end(struct kunit *test, struct rig *other)
+/* A connection goes before queues that are not its own. */
+static void connection_end(struct kunit *test, struct rig *r)
 {
-	rig_destroy_qp(test, &other->a);
-	rig_destroy_qp(test, &other->b);
+	rig_destroy_qp(test, &r->a);
+	rig_destroy_qp(test, &r->b);
 }
 
 static void completion_that_was_overtaken_is_written(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct standstill s = {
-		.other = rig_onto(test, r),
-		.times = times_of(test),
-	};
+	struct standstill s = { .other = rig_onto(test, r), .times = times_of(test) };
 
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 0, 0, LEN));
 	kverbs_delay_set("emu_cq_begin", connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 0, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
-	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
-	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
+	expect_messages(test, r, 1);
 	expect_whole_queue(test, r);
-	rig_onto_end(test, s.other);
+	connection_end(test, s.other);
 }
 
 static int srq_recv(struct standstill *s, u64 id)
@@ -234,10 +226,8 @@ static void s4_slow_message_keeps_no_place_in_an_srq(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, s.r->b.buf + LEN, s.r->a.buf + SZ_2K, LEN);
 	KUNIT_EXPECT_EQ(test, 0, srq_recv(&s, 0));
 	KUNIT_EXPECT_EQ(test, -ENOMEM, srq_recv(&s, 0));
-	for (i = 0; i < 2; i++) {
-		rig_destroy_qp(test, i ? &s.r->a : &s.other->a);
-		rig_destroy_qp(test, i ? &s.r->b : &s.other->b);
-	}
+	connection_end(test, s.r);
+	connection_end(test, s.other);
 }
 
 /* A receive is taken and polled, and posted again. */
@@ -257,10 +247,7 @@ static void srq_turns_over(void *arg)
 static void srq_counts_no_receive_twice(struct kunit *test)
 {
 	struct ib_srq_attr attr = { .max_wr = SRQ_DEPTH };
-	struct standstill s = {
-		.r = rig_new(test, "emu0", "emu1"),
-		.times = times_of(test),
-	};
+	struct standstill s = { .r = rig_new(test, "emu0", "emu1"), .times = times_of(test) };
 	u32 i;
 
 	s.srq = kvt_srq(test, s.r->b.pd, SRQ_DEPTH, 2);
@@ -274,34 +261,23 @@ static void srq_counts_no_receive_twice(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
 	attr.max_wr = SRQ_DEPTH - 1;
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_srq(s.srq, &attr, IB_SRQ_MAX_WR));
-	rig_destroy_qp(test, &s.r->a);
-	rig_destroy_qp(test, &s.r->b);
+	connection_end(test, s.r);
 }
 
 /* The same for completions. */
 static void cq_counts_no_entry_twice(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct standstill s = {
-		.other = r,
-		.times = times_of(test),
-	};
-	u32 i;
+	struct standstill s = { .other = r, .times = times_of(test) };
 
-	for (i = 0; i < CQ_HELD; i++) {
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
-	}
+	send_messages(test, r, CQ_HELD);
 	kverbs_delay_set("emu_cq_left", connection_goes_on, &s);
 	KUNIT_EXPECT_EQ(test, 0, ib_resize_cq(r->a.scq, CQ_HELD));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
 	/* The size is a power of two. */
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->a.scq, CQ_HELD / 2));
-	for (i = 0; i < CQ_HELD; i++) {
-		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
-		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
-	}
+	expect_messages(test, r, CQ_HELD);
 }
 
 /* The second end sends to itself. */
@@ -320,10 +296,7 @@ static void datagrams_go_on(void *arg)
 
 static void u9_slow_datagram_keeps_one_place(struct kunit *test)
 {
-	struct standstill s = {
-		.r = rig_ud(test, "emu0", "emu1"),
-		.times = times_of(test),
-	};
+	struct standstill s = { .r = rig_ud(test, "emu0", "emu1"), .times = times_of(test) };
 	struct rig *r = s.r;
 	struct ib_ah *ah = rig_ah(test, &r->a, &r->b);
 	struct ib_wc wc;
@@ -369,7 +342,6 @@ static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 {
 	struct standstill s;
 	struct rig *r;
-	u32 i;
 
 	/* And a clock: the timer is to expire while this thread keeps its CPU. */
 	kvt_need_two_cpus(test);
@@ -381,10 +353,7 @@ static void news_for_an_owner_that_has_left_are_seen(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, s.failed);
-	for (i = 0; i < 2; i++) {
-		KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
-		KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
-	}
+	expect_messages(test, r, 2);
 	/* It has let go of the queue pair. */
 	expect_whole_queue(test, r);
 }
@@ -407,24 +376,20 @@ static void stand_still_in_moderation(struct kunit *test, struct rig *r, const c
 	KUNIT_EXPECT_TRUE(test, succeeded(r->a.scq));
 	/* The others have polled its receive, and left their last one. */
 	KUNIT_EXPECT_TRUE(test, succeeded(r->b.rcq));
-	rig_onto_end(test, s.other);
+	connection_end(test, s.other);
 }
 
 /* It defers the notification that others have asked for since, which comes when it is due. */
 static void late_completion_defers_no_notification_for_ever(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	u32 i;
 
 	KUNIT_ASSERT_EQ(test, 0, rdma_set_cq_moderation(r->b.rcq, CQ_HELD, 0));
 	stand_still_in_moderation(test, r, "emu_cq_defer");
 	irq_work_sync(&r->b.rcq->notify.work);
 	reinit_completion(&r->b.got_call);
 	KUNIT_ASSERT_EQ(test, 0, ib_req_notify_cq(r->b.rcq, IB_CQ_NEXT_COMP));
-	for (i = 0; i < CQ_HELD; i++) {
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, LEN));
-	}
+	send_messages(test, r, CQ_HELD);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->b.got_call));
 }
 
