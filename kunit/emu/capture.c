@@ -227,10 +227,8 @@ static void refusals_are_told(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 1, 0, 8, r->b.dma,
 					  r->b.mr->rkey + 1));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
 	r->rnr_timer = RNR_CODE;
-	rig_connect(test, r);
+	rig_reconnect(test, r);
 	KUNIT_ASSERT_EQ(test, 0, control_shell("echo add op=send nth=1 rnr >" RULES));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 3, 0, 0));
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 0));

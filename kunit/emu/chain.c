@@ -199,9 +199,7 @@ static void chain_over_a_new_connection(struct kunit *test)
 	struct chain *c = chain_new(test, op->op, CHAIN);
 	u32 i;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(c->m.r->b.qp, IB_QPS_RESET));
-	rig_connect(test, c->m.r);
+	rig_reconnect(test, c->m.r);
 	for (i = 0; i < CHAIN; i++)
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, i, 0, LEN));
 	chain_post_counted(test, c, 0);

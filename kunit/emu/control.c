@@ -450,9 +450,7 @@ static void run_sequence(struct kunit *test, struct rig *r, u32 seed, unsigned l
 			continue;
 		__set_bit(i, failed);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->b));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
+		rig_connect_end(test, r, &r->a, &r->b);
 	}
 }
 

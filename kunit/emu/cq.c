@@ -174,9 +174,7 @@ static void queue_pair_is_told_again_after_a_reset(struct kunit *test)
 	send_until_overrun(test, r, SMALL);
 	KUNIT_EXPECT_TRUE(test, small_loses(s, RIG_WR - SMALL));
 	expect_told_once(test, s, &r->b);
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
-	rig_connect(test, r);
+	rig_reconnect(test, r);
 	send_until_overrun(test, r, 0);
 	KUNIT_EXPECT_TRUE(test, small_loses(s, 2 * RIG_WR - SMALL));
 	expect_told_once(test, s, &r->b);

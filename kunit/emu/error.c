@@ -619,9 +619,7 @@ static void c15_dropped_completions_leave_room_for_others(struct kunit *test)
 	rig_start(test, r);
 	send_unpolled(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->b));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
+	rig_connect_end(test, r, &r->a, &r->b);
 	send_unpolled(test, r);
 	for (i = 0; i < DROPPED; i++)
 		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);

@@ -47,13 +47,6 @@ static struct rig *unreliable_rig(struct kunit *test)
 	return r;
 }
 
-static void reconnect(struct kunit *test, struct rig *r)
-{
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
-	rig_connect(test, r);
-}
-
 static void write_as(struct kunit *test, struct rig *r, u64 id, enum ib_wc_status status)
 {
 	struct ib_wc wc;
@@ -86,7 +79,7 @@ static void the_nth_of_an_operation_fails(struct kunit *test)
 	write_as(test, r, 3, IB_WC_SUCCESS);
 	write_as(test, r, 4, IB_WC_REM_ACCESS_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
-	reconnect(test, r);
+	rig_reconnect(test, r);
 	write_as(test, r, 5, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, listed("status=REM_ACCESS_ERR seen=4 hits=1"));
 }
@@ -217,7 +210,7 @@ static void draw(struct kunit *test, struct rig *r, unsigned int seed, unsigned 
 		if (wc.status == IB_WC_SUCCESS)
 			continue;
 		__set_bit(i, failed);
-		reconnect(test, r);
+		rig_reconnect(test, r);
 	}
 }
 
@@ -246,7 +239,7 @@ static void first_rule_that_hits_decides(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rule("nth=2 status=rem_op_err"));
 	KUNIT_ASSERT_EQ(test, 0, rule("status=general_err"));
 	write_as(test, r, 1, IB_WC_GENERAL_ERR);
-	reconnect(test, r);
+	rig_reconnect(test, r);
 	write_as(test, r, 2, IB_WC_REM_OP_ERR);
 	KUNIT_EXPECT_TRUE(test, listed("status=GENERAL_ERR seen=1 hits=1"));
 }

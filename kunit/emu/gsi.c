@@ -19,9 +19,7 @@ static void make_gsi(struct kunit *test, struct rig *r, struct rig_end *e)
 	r->init.port_num = e->port;
 	e->qkey = GSI_QKEY;
 	rig_make_qp(test, r, e);
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, e));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, e, NULL));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, e));
+	rig_connect_end(test, r, e, NULL);
 }
 
 /* Two ports of one device, each with its QP1. */
@@ -120,9 +118,7 @@ static void gsi_stays_at_its_port(struct kunit *test)
 	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, NULL));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->b));
+	rig_connect_end(test, r, &r->b, NULL);
 	KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->b, 2));
 	expect_arrival(test, &r->a, &r->b, ah, 2, &wc);
 	KUNIT_ASSERT_EQ(test, 0, gsi_recv(&r->a, 3));

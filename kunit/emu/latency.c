@@ -133,9 +133,7 @@ void lat_add_rc(struct kunit *test, struct lat_load *load)
 	for (i = 0; i < load->nr; i++) {
 		e = &load->end[i];
 		rig_make_qp(test, load->r, e);
-		KUNIT_ASSERT_EQ(test, 0, rig_to_init(load->r, e));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(load->r, e, e));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(load->r, e));
+		rig_connect_end(test, load->r, e, e);
 	}
 }
 

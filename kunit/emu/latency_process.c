@@ -249,9 +249,7 @@ static void lat_client_make_qp(struct kunit *test, struct lat_client *c, struct 
 	e->qp = ib_create_qp(c->pd, &r->init);
 	KUNIT_ASSERT_FALSE(test, IS_ERR(e->qp));
 	c->qp[c->nr++] = e->qp;
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, e));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, e, &r->b));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, e));
+	rig_connect_end(test, r, e, &r->b);
 	for (i = 0; i < LAT_WORK; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_send(e, i, 0, 0));
 		KUNIT_ASSERT_EQ(test, 0, ib_post_recv(e->qp, &recv, NULL));

@@ -160,13 +160,6 @@ static u8 *named_bytes(struct kunit *test, struct named *n)
 	return at;
 }
 
-static void named_reconnect(struct kunit *test, struct named *n)
-{
-	KUNIT_ASSERT_EQ(test, 0, rig_to(n->r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(n->r->b.qp, IB_QPS_RESET));
-	rig_connect(test, n->r);
-}
-
 static void expect_write(struct kunit *test, struct named *n, u64 offset, u32 len,
 			 u32 rkey, enum ib_wc_status status)
 {
@@ -241,7 +234,7 @@ static void m5_nothing_outside_is_reached(struct kunit *test)
 			      IB_WC_LOC_ACCESS_ERR : IB_WC_WR_FLUSH_ERR);
 		KUNIT_EXPECT_TRUE(test, rig_all(r->a.buf, RIG_BUF, 0xaa));
 		KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
-		named_reconnect(test, n);
+		rig_reconnect(test, n->r);
 	}
 }
 
@@ -254,7 +247,7 @@ static void m2_other_bytes_of_the_key_are_refused(struct kunit *test)
 	memset(n->r->b.buf, 0xee, RIG_BUF);
 	for (i = 0; i < ARRAY_SIZE(flips); i++) {
 		expect_write(test, n, 0, 8, n->rkey ^ flips[i], IB_WC_REM_ACCESS_ERR);
-		named_reconnect(test, n);
+		rig_reconnect(test, n->r);
 	}
 	KUNIT_EXPECT_TRUE(test, rig_all(n->r->b.buf, RIG_BUF, 0xee));
 	expect_write(test, n, 0, 8, n->rkey, IB_WC_SUCCESS);
@@ -355,7 +348,7 @@ static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 	/* The message of a peer uses up the receive that is posted, which else is flushed. */
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, remote ? IB_WC_MW_BIND_ERR : IB_WC_WR_FLUSH_ERR);
-	named_reconnect(test, n);
+	rig_reconnect(test, n->r);
 	expect_write(test, n, 0, 8, n->rkey, IB_WC_SUCCESS);
 }
 

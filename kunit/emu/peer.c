@@ -82,7 +82,7 @@ static void memory_that_is_gone_is_an_access_error(struct kunit *test)
 		expect_success(test, t, LEN, 1);
 		KUNIT_EXPECT_EQ(test, 0, card_take_back(c, 0));
 		expect_gone(test, t);
-		traffic_reconnect(test, t);
+		rig_reconnect(test, t->r);
 		expect_gone(test, t);
 		KUNIT_EXPECT_LE_MSG(test, card_take_back(c, 0), 0, "once more");
 		traffic_end(test, t);
@@ -188,7 +188,7 @@ static void what_is_not_taken_back_lives_on(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(other->r->a.qp));
 	expect_success(test, other, LEN, 3);
 
-	traffic_reconnect(test, gone);
+	rig_reconnect(test, gone->r);
 	card_mr_end(test, gone->mr);
 	gone->mr = mr;
 	expect_success(test, gone, LEN, 4);

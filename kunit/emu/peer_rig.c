@@ -525,16 +525,8 @@ void traffic_end(struct kunit *test, struct traffic *t)
 void traffic_renew(struct kunit *test, struct traffic *t)
 {
 	traffic_end(test, t);
-	traffic_reconnect(test, t);
+	rig_reconnect(test, t->r);
 	traffic_register(test, t);
-}
-
-/* Resets and connects both QPs, which drops posted requests; windows of type 2 stay. */
-void traffic_reconnect(struct kunit *test, struct traffic *t)
-{
-	KUNIT_ASSERT_EQ(test, 0, rig_to(t->r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(t->r->b.qp, IB_QPS_RESET));
-	rig_connect(test, t->r);
 }
 
 /* Returns the bytes that a use of length @len moves: always 8 for an atomic operation. */

@@ -108,7 +108,6 @@ u32 traffic_len(const struct traffic *t, u32 len);
 u8 *traffic_host(struct traffic *t);
 void traffic_fill(struct traffic *t, u32 len, u32 seed);
 bool traffic_arrived(struct traffic *t, u32 len, u32 seed);
-void traffic_reconnect(struct kunit *test, struct traffic *t);
 void traffic_pause(struct traffic *t);
 int traffic_resume(struct traffic *t);
 

@@ -213,9 +213,7 @@ static void connection_to_the_wrong_port_has_no_answer(struct kunit *test)
 	lid = r->b.lid;
 	/* The first end is connected to the second end's QPN at the first end's LID. */
 	r->b.lid = r->a.lid;
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->b));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
+	rig_connect_end(test, r, &r->a, &r->b);
 	r->b.lid = lid;
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
 	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
@@ -343,9 +341,7 @@ static void connection_to_itself(struct kunit *test)
 	for (i = 0; i < ARRAY_SIZE(connected); i++) {
 		r->init.qp_type = connected[i];
 		rig_make_qp(test, r, &r->a);
-		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->a));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->a, &r->a));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->a));
+		rig_connect_end(test, r, &r->a, &r->a);
 		rig_fill(r->a.buf, 5000, i);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->a, 2, 8192, 8192));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 5000));

@@ -331,6 +331,34 @@ void rig_connect(struct kunit *test, struct rig *r)
 EXPORT_SYMBOL_GPL(rig_connect);
 
 /**
+ * rig_reconnect() - connect both queue pairs anew
+ * @test: the running case
+ * @r: rig with queue pairs in any state
+ */
+void rig_reconnect(struct kunit *test, struct rig *r)
+{
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
+	rig_connect(test, r);
+}
+EXPORT_SYMBOL_GPL(rig_reconnect);
+
+/**
+ * rig_connect_end() - bring one end from RESET to RTS
+ * @test: the running case
+ * @r: the rig, which has the attributes
+ * @e: the end
+ * @peer: what it is connected to, which may be itself; NULL for datagrams
+ */
+void rig_connect_end(struct kunit *test, struct rig *r, struct rig_end *e, struct rig_end *peer)
+{
+	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, e));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, e, peer));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, e));
+}
+EXPORT_SYMBOL_GPL(rig_connect_end);
+
+/**
  * rig_start() - make and connect both queue pairs
  * @test: the running case
  * @r: from rig_new()

@@ -65,6 +65,8 @@ void rig_connect(struct kunit *test, struct rig *r);
 void rig_start(struct kunit *test, struct rig *r);
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 
+void rig_reconnect(struct kunit *test, struct rig *r);
+void rig_connect_end(struct kunit *test, struct rig *r, struct rig_end *e, struct rig_end *peer);
 #define RIG_WARM_LEN	64
 #define RIG_WARM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define RIG_BAD_KEY	0xabcdef00

@@ -262,9 +262,7 @@ void rig_make_ud(struct kunit *test, struct rig *r, struct rig_end *e)
 	rig_make_qp(test, r, e);
 	if (!e->qkey)
 		e->qkey = RIG_QKEY;
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, e));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, e, NULL));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, e));
+	rig_connect_end(test, r, e, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_make_ud);
 

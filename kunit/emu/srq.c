@@ -231,13 +231,6 @@ static void end_qp(struct kunit *test, struct shared *s, int ending)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_ERR));
 }
 
-static void reconnect(struct kunit *test, struct rig *r)
-{
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
-	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
-	rig_connect(test, r);
-}
-
 static void s2_error_leaves_the_srq_alone(struct kunit *test)
 {
 	int ending = *(const int *)test->param_value;
@@ -258,7 +251,7 @@ static void s2_error_leaves_the_srq_alone(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->lasts));
 
 	/* The receives left in the SRQ serve the next connection. */
-	reconnect(test, r);
+	rig_reconnect(test, r);
 	for (; next < DEPTH; next++)
 		shared_send(test, s, next);
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&s->lasts));

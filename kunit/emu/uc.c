@@ -104,9 +104,7 @@ static void u6_connection_goes_on_after_a_reset_of_the_peer(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, LEN));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
-		KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
-		KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &r->b));
+		rig_connect_end(test, r, &r->b, &r->a);
 		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
 		expect_arrival(test, r, i);
 	}
