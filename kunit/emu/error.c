@@ -253,14 +253,10 @@ static void r14_read_of_bad_memory(struct kunit *test)
 static void r14_key_that_names_nothing_is_not_invalidated(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_send_wr wr;
 	struct ib_wc wc;
 
-	rig_send_wr(&wr, 1, NULL, 0);
-	wr.opcode = IB_WR_SEND_WITH_INV;
-	wr.ex.invalidate_rkey = RIG_BAD_KEY;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1, RIG_BAD_KEY));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_REM_ACCESS_ERR);
 	KUNIT_EXPECT_EQ(test, IB_WC_RECV, wc.opcode);
@@ -385,14 +381,10 @@ static void r10_receiver_ready_after_a_while(struct kunit *test)
 static void m1_invalidated_region_is_closed_to_peers(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_send_wr wr;
 	struct ib_wc wc;
 
 	rig_register(test, &r->b, ALL_ACCESS);
-	rig_send_wr(&wr, 5, NULL, 0);
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = r->b.mr->rkey;
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->b.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->b, IB_WR_LOCAL_INV, 5, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 5, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 1, 0, 8,
 					  r->b.mr->iova, r->b.mr->rkey));

@@ -407,7 +407,7 @@ static void user_memory_takes_windows(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 8);
 	win_free(test, mw);
 	/* Of MRs, LOCAL_INV takes only those for fast registration. */
-	KUNIT_ASSERT_EQ(test, 0, win_inv(&r->b, mr->rkey, 2));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->b, IB_WR_LOCAL_INV, 2, mr->rkey));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 }
 
@@ -625,7 +625,7 @@ static void ended_end(struct kunit *test, struct ended *end)
 		KUNIT_ASSERT_EQ(test, 0, win_bind(b, end->mw, b->mr, 0, 8, REMOTE, 3));
 		break;
 	default:
-		KUNIT_ASSERT_EQ(test, 0, win_inv(b, end->key, 3));
+		KUNIT_ASSERT_EQ(test, 0, rig_inv(b, IB_WR_LOCAL_INV, 3, end->key));
 	}
 	RIG_EXPECT_WC(test, b->scq, &wc, 3, IB_WC_SUCCESS);
 }

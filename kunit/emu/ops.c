@@ -311,15 +311,11 @@ static void sig_all_signals_every_send(struct kunit *test)
 static void c6_send_with_inv_ends_the_key_first(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_send_wr wr;
 	struct ib_wc wc;
 
 	rig_register(test, &r->b, ALL_ACCESS);
-	rig_send_wr(&wr, 1, NULL, 0);
-	wr.opcode = IB_WR_SEND_WITH_INV;
-	wr.ex.invalidate_rkey = r->b.mr->rkey;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_INVALIDATE);
 	KUNIT_EXPECT_EQ(test, r->b.mr->rkey, wc.ex.invalidate_rkey);
@@ -332,16 +328,12 @@ static void c6_send_with_inv_ends_the_key_first(struct kunit *test)
 static void region_serves_again_under_a_new_key(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_send_wr inv;
 	struct ib_wc wc;
 	int i;
 
 	rig_register(test, &r->b, ALL_ACCESS);
 	for (i = 0; i < 10; i++) {
-		rig_send_wr(&inv, 10, NULL, 0);
-		inv.opcode = IB_WR_LOCAL_INV;
-		inv.ex.invalidate_rkey = r->b.mr->rkey;
-		KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->b.qp, &inv, NULL));
+		KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->b, IB_WR_LOCAL_INV, 10, r->b.mr->rkey));
 		RIG_EXPECT_WC(test, r->b.scq, &wc, 10, IB_WC_SUCCESS);
 		KUNIT_EXPECT_EQ(test, IB_WC_LOCAL_INV, wc.opcode);
 		ib_update_fast_reg_key(r->b.mr, ib_inc_rkey(r->b.mr->rkey));

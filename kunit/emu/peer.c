@@ -214,7 +214,7 @@ static void windows_of_what_is_gone_end_as_ever(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, card_take_back(c, 0));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_dereg_mr(t->mr));
 
-	KUNIT_ASSERT_EQ(test, 0, win_inv(e, mw->rkey, 2));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(e, IB_WR_LOCAL_INV, 2, mw->rkey));
 	RIG_EXPECT_WC(test, e->scq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_dereg_mr(t->mr));
 	KUNIT_ASSERT_EQ(test, 0, win_bind(e, t->mw, NULL, 0, 0, 0, 3));

@@ -740,7 +740,6 @@ static void read_with_inv_ends_the_local_key(struct kunit *test)
 static void c6_send_with_inv_of_a_bad_key(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
-	struct ib_send_wr wr;
 	struct ib_wc wc;
 
 	/* An ACK timeout of 4 * 4.096 us. */
@@ -748,11 +747,9 @@ static void c6_send_with_inv_of_a_bad_key(struct kunit *test)
 	r->retry_cnt = 2;
 	rig_open(test, r);
 	fill_both(r);
-	rig_send_wr(&wr, 1, NULL, 0);
-	wr.opcode = IB_WR_SEND_WITH_INV;
-	wr.ex.invalidate_rkey = ib_inc_rkey(r->b.mr->rkey);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1,
+					 ib_inc_rkey(r->b.mr->rkey)));
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_MW_BIND_ERR);
 	expect_refused(test, r, 1, IB_WC_RETRY_EXC_ERR, IB_EVENT_QP_ACCESS_ERR);
 }

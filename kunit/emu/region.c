@@ -75,7 +75,7 @@ static void expect_inv(struct kunit *test, struct rig_end *e, u32 key, enum ib_w
 {
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, win_inv(e, key, 0x494e56));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(e, IB_WR_LOCAL_INV, 0x494e56, key));
 	RIG_EXPECT_WC(test, e->scq, &wc, 0x494e56, status);
 }
 
@@ -224,14 +224,10 @@ static void send_with_inv_frees_type_2(struct kunit *test)
 {
 	struct rig *r = rig_bindable(test);
 	struct ib_mw *mw = window(test, &r->b, IB_MW_TYPE_2, REMOTE);
-	struct ib_send_wr wr;
 	struct ib_wc wc;
 
-	rig_send_wr(&wr, 1, NULL, 0);
-	wr.opcode = IB_WR_SEND_WITH_INV;
-	wr.ex.invalidate_rkey = mw->rkey;
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1, mw->rkey));
 	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, mw->rkey, wc.ex.invalidate_rkey);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
@@ -576,8 +572,6 @@ static void memory_that_is_not_ram_is_refused(struct kunit *test)
 static void list_is_made_while_the_region_is_registered(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu0");
-	struct ib_send_wr inv = { .opcode = IB_WR_LOCAL_INV, .wr_id = 3,
-				  .send_flags = IB_SEND_SIGNALED };
 	struct ib_wc wc;
 	u64 before;
 
@@ -596,8 +590,7 @@ static void list_is_made_while_the_region_is_registered(struct kunit *test)
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf, r->a.buf, 64);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf + 2 * PAGE_SIZE, PAGE_SIZE, 0xee));
 
-	inv.ex.invalidate_rkey = r->b.mr->rkey;
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->b.qp, &inv, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->b, IB_WR_LOCAL_INV, 3, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 3, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, r->b.mr, 4, BINDABLE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 4, IB_WC_SUCCESS);

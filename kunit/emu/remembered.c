@@ -299,34 +299,17 @@ static void region_that_cannot_be_written(struct kunit *test)
 
 /* --- regions that go --- */
 
-struct meanwhile {
-	struct rig_end *e;
-	int err;
-};
-
-/* The region of an end becomes invalid while a message is about to enter it. */
-static void invalidate(void *arg)
-{
-	struct meanwhile *meanwhile = arg;
-	struct ib_send_wr wr;
-
-	rig_send_wr(&wr, 7, NULL, 0);
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = meanwhile->e->mr->rkey;
-	meanwhile->err = ib_post_send(meanwhile->e->qp, &wr, NULL);
-}
-
 /* The region becomes invalid just before a message enters it. */
 static void region_of_a_receive_goes_in_the_middle(struct kunit *test)
 {
 	struct message m = message_new(test);
-	struct meanwhile meanwhile = { .e = &m.r->b };
+	struct rig_meanwhile meanwhile = { .r = m.r };
 	struct ib_wc wc;
 
 	/* From memory that is not registered, so that only the receive's MR is used. */
 	m.from = rig_sge(&m.r->a, 0, LEN);
 	message_expect(test, &m, 1);
-	kverbs_delay_set("emu_target_enter", invalidate, &meanwhile);
+	kverbs_delay_set("emu_target_enter", rig_invalidate, &meanwhile);
 	message_expect_refused(test, &m, &sides[1]);
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
 	KUNIT_EXPECT_EQ(test, 0, meanwhile.err);

@@ -455,12 +455,8 @@ EXPORT_SYMBOL_GPL(rig_fail_peer);
 void rig_invalidate(void *meanwhile)
 {
 	struct rig_meanwhile *m = meanwhile;
-	struct ib_send_wr wr;
 
-	rig_send_wr(&wr, 7, NULL, 0);
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = m->r->b.mr->rkey;
-	m->err = ib_post_send(m->r->b.qp, &wr, NULL);
+	m->err = rig_inv(&m->r->b, IB_WR_LOCAL_INV, 7, m->r->b.mr->rkey);
 }
 EXPORT_SYMBOL_GPL(rig_invalidate);
 
@@ -653,6 +649,26 @@ int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	return ib_post_send(e->qp, &wr.wr, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_rdma);
+
+/**
+ * rig_inv() - post a signaled request without data that invalidates a key
+ * @e: the end
+ * @op: %IB_WR_LOCAL_INV for a key of this end, %IB_WR_SEND_WITH_INV for one of its peer
+ * @id: wr_id
+ * @key: the key
+ *
+ * Return: the result of ib_post_send().
+ */
+int rig_inv(struct rig_end *e, enum ib_wr_opcode op, u64 id, u32 key)
+{
+	struct ib_send_wr wr;
+
+	rig_send_wr(&wr, id, NULL, 0);
+	wr.opcode = op;
+	wr.ex.invalidate_rkey = key;
+	return ib_post_send(e->qp, &wr, NULL);
+}
+EXPORT_SYMBOL_GPL(rig_inv);
 
 /**
  * rig_atomic() - post a signaled atomic operation

@@ -105,6 +105,7 @@ int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	       const struct ib_atomic_wr *target);
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num);
+int rig_inv(struct rig_end *e, enum ib_wr_opcode op, u64 id, u32 key);
 
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd);
 int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len);

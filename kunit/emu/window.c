@@ -76,22 +76,3 @@ int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 	return ret;
 }
 EXPORT_SYMBOL_GPL(win_bind);
-
-/**
- * win_inv() - post the invalidation of a key
- * @e: end whose QP is used
- * @key: the key
- * @id: work request ID
- *
- * Return: as ib_post_send().
- */
-int win_inv(struct rig_end *e, u32 key, u64 id)
-{
-	struct ib_send_wr wr;
-
-	rig_send_wr(&wr, id, NULL, 0);
-	wr.opcode = IB_WR_LOCAL_INV;
-	wr.ex.invalidate_rkey = key;
-	return ib_post_send(e->qp, &wr, NULL);
-}
-EXPORT_SYMBOL_GPL(win_inv);

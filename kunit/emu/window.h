@@ -14,6 +14,5 @@ struct ib_mw *win_new(struct kunit *test, struct ib_pd *pd, enum ib_mw_type type
 void win_free(struct kunit *test, struct ib_mw *mw);
 int win_bind(struct rig_end *e, struct ib_mw *mw, struct ib_mr *mr, u64 at,
 	     u64 len, int access, u64 id);
-int win_inv(struct rig_end *e, u32 key, u64 id);
 
 #endif

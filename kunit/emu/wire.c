@@ -85,7 +85,6 @@ static void r4_read_tried_again_checks_its_key_again(struct kunit *test)
 {
 	struct rig *r = rig_linked(test);
 	u64 before = rig_counter(test, &r->a, NO_ANSWER);
-	struct ib_send_wr inv;
 	struct ib_wc wc;
 
 	memset(r->a.buf, 0xaa, RIG_BUF);
@@ -93,10 +92,7 @@ static void r4_read_tried_again_checks_its_key_again(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_READ, 1, 0, 5000,
 					  r->b.mr->iova, r->b.mr->rkey));
 	expect_tried(test, r, before);
-	rig_send_wr(&inv, 2, NULL, 0);
-	inv.opcode = IB_WR_LOCAL_INV;
-	inv.ex.invalidate_rkey = r->b.mr->rkey;
-	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->b.qp, &inv, NULL));
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->b, IB_WR_LOCAL_INV, 2, r->b.mr->rkey));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_SUCCESS);
 	KUNIT_ASSERT_EQ(test, 0, kvt_write_file(LINK, "active"));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
