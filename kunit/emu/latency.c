@@ -22,7 +22,7 @@ MODULE_PARM_DESC(trace, "Run the latency tracer while a load runs (default: N)")
 static char *context = "";
 module_param(context, charp, 0444);
 MODULE_PARM_DESC(context,
-		 "Post from this context only: process, softirq or hardirq (default: all)");
+		 "Post from this context only: task, softirq or hardirq (default: all)");
 
 /* The largest multicast group. */
 #define LAT_MEMBERS	4096
@@ -37,22 +37,13 @@ MODULE_PARM_DESC(context,
 #define LAT_PAGE	SZ_4M
 #define LAT_PAGES	(SZ_2G / LAT_PAGE)
 
-const enum lat_context lat_contexts[LAT_CONTEXTS] = { LAT_PROCESS, LAT_SOFTIRQ, LAT_HARDIRQ };
-
-static const char * const lat_context_names[] = { "process", "softirq", "hardirq" };
-
-void lat_context_name(const enum lat_context *c, char *desc)
+const struct kvt_run *lat_run_of_param(struct kunit *test)
 {
-	strscpy(desc, lat_context_names[*c], KUNIT_PARAM_DESC_SIZE);
-}
+	const struct kvt_run *run = test->param_value;
 
-enum lat_context lat_context_of_param(struct kunit *test)
-{
-	enum lat_context c = *(const enum lat_context *)test->param_value;
-
-	if (*context && strcmp(context, lat_context_names[c]))
+	if (*context && strcmp(context, run->name))
 		kunit_skip(test, "not asked for");
-	return c;
+	return run;
 }
 
 void lat_begin(void)
@@ -71,20 +62,6 @@ void lat_end(void)
 int lat_scaled(int full)
 {
 	return trace ? full : max(full / 64, 1);
-}
-
-void lat_run(enum lat_context c, void (*fn)(void *arg), void *arg)
-{
-	switch (c) {
-	case LAT_SOFTIRQ:
-		kvt_run_in_softirq(fn, arg);
-		break;
-	case LAT_HARDIRQ:
-		kvt_run_in_hardirq(fn, arg);
-		break;
-	default:
-		fn(arg);
-	}
 }
 
 void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe)
@@ -168,11 +145,11 @@ void lat_post(void *arg)
 }
 
 /* One post at a time: in interrupt context, one per interrupt. */
-void lat_post_all(struct lat_load *load, enum lat_context c)
+void lat_post_all(struct lat_load *load, const struct kvt_run *run)
 {
 	for (load->next = 0; load->next < load->nr; load->next++) {
 		for (load->at = 0; load->at < load->nr_wr && !load->err; load->at += LAT_CHAIN)
-			lat_run(c, lat_post, load);
+			run->run(lat_post, load);
 	}
 	load->next = 0;
 	load->at = 0;
@@ -204,15 +181,15 @@ int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status)
 	return got - bad;
 }
 
-KUNIT_ARRAY_PARAM(lat_context, lat_contexts, lat_context_name);
+KUNIT_ARRAY_PARAM_DESC(lat_run, kvt_runs, name);
 
 /* What the kernel itself does in the meantime. */
 static void idle(struct kunit *test)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 
 	lat_begin();
-	lat_run(c, kvt_nothing, NULL);
+	run->run(kvt_nothing, NULL);
 	msleep(20);
 	lat_end();
 }
@@ -305,11 +282,11 @@ static struct lat_load *group_new(struct kunit *test, int members, int messages,
 
 static void group_send_all(struct kunit *test, struct lat_load *load, int members)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	int sent, received;
 
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	received = lat_collect(load->r->b.rcq, members * load->nr_wr, IB_WC_SUCCESS);
 	sent = lat_collect(load->r->a.scq, load->nr_wr, IB_WC_SUCCESS);
 	lat_end();
@@ -320,7 +297,7 @@ static void group_send_all(struct kunit *test, struct lat_load *load, int member
 
 static void group_send(struct kunit *test, int members, int messages, u32 len, bool scattered)
 {
-	lat_context_of_param(test);
+	lat_run_of_param(test);
 	group_send_all(test, group_new(test, members, messages, len, scattered), members);
 }
 
@@ -367,7 +344,7 @@ static void short_multicasts_beside_4095_groups(struct kunit *test)
 	union ib_gid gid = lat_gid;
 	u32 i;
 
-	lat_context_of_param(test);
+	lat_run_of_param(test);
 	load = group_new(test, 8, lat_scaled(LAT_MEMBERS) / 8, LAT_SHORT, false);
 	for (i = 1; others; i++) {
 		memcpy(&gid.raw[4], &i, sizeof(i));
@@ -427,7 +404,7 @@ static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
 /* One message of 2 GiB, where somebody measures. */
 static void long_message(struct kunit *test, enum ib_wr_opcode op)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	int pages = lat_scaled(LAT_PAGES), got;
 	struct rig *r = rig_new(test, "emu0", "emu0");
 	struct lat_load *load = lat_load_new(test, r, 1, 1);
@@ -449,7 +426,7 @@ static void long_message(struct kunit *test, enum ib_wr_opcode op)
 	load->wr[0].rdma.rkey = remote->rkey;
 
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	got = lat_collect(r->a.scq, 1, IB_WC_SUCCESS);
 	lat_end();
 	KUNIT_EXPECT_EQ(test, 0, load->err);
@@ -472,17 +449,17 @@ static void read_of_2_gib(struct kunit *test)
 }
 
 static struct kunit_case emu_latency_cases[] = {
-	KUNIT_CASE_PARAM(idle, lat_context_gen_params),
-	KUNIT_CASE_PARAM(multicast_to_4096, lat_context_gen_params),
-	KUNIT_CASE_PARAM(scattered_multicast_to_4096, lat_context_gen_params),
-	KUNIT_CASE_PARAM(multicasts_to_64, lat_context_gen_params),
-	KUNIT_CASE_PARAM(scattered_multicasts_to_64, lat_context_gen_params),
-	KUNIT_CASE_PARAM(short_multicasts_to_8, lat_context_gen_params),
-	KUNIT_CASE_PARAM(scattered_multicasts_to_8, lat_context_gen_params),
-	KUNIT_CASE_PARAM(short_multicasts_beside_4095_groups, lat_context_gen_params),
-	KUNIT_CASE_PARAM(send_of_2_gib, lat_context_gen_params),
-	KUNIT_CASE_PARAM(write_of_2_gib, lat_context_gen_params),
-	KUNIT_CASE_PARAM(read_of_2_gib, lat_context_gen_params),
+	KUNIT_CASE_PARAM(idle, lat_run_gen_params),
+	KUNIT_CASE_PARAM(multicast_to_4096, lat_run_gen_params),
+	KUNIT_CASE_PARAM(scattered_multicast_to_4096, lat_run_gen_params),
+	KUNIT_CASE_PARAM(multicasts_to_64, lat_run_gen_params),
+	KUNIT_CASE_PARAM(scattered_multicasts_to_64, lat_run_gen_params),
+	KUNIT_CASE_PARAM(short_multicasts_to_8, lat_run_gen_params),
+	KUNIT_CASE_PARAM(scattered_multicasts_to_8, lat_run_gen_params),
+	KUNIT_CASE_PARAM(short_multicasts_beside_4095_groups, lat_run_gen_params),
+	KUNIT_CASE_PARAM(send_of_2_gib, lat_run_gen_params),
+	KUNIT_CASE_PARAM(write_of_2_gib, lat_run_gen_params),
+	KUNIT_CASE_PARAM(read_of_2_gib, lat_run_gen_params),
 	{}
 };
 KVT_SUITE(emu_latency);

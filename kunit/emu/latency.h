@@ -13,16 +13,8 @@
 /* The longest chain that is posted at a time. */
 #define LAT_CHAIN	16
 
-/* Where a post comes from. */
-enum lat_context {
-	LAT_PROCESS,
-	LAT_SOFTIRQ,
-	LAT_HARDIRQ,
-	LAT_CONTEXTS
-};
-
-extern const enum lat_context lat_contexts[LAT_CONTEXTS];
-void lat_context_name(const enum lat_context *context, char *desc);
+/* Where a post comes from that is not what the case is about. */
+#define LAT_TASK	(&kvt_runs[0])
 
 /* A work request of any kind. */
 union lat_wr {
@@ -46,8 +38,7 @@ struct lat_load {
 
 void lat_begin(void);
 void lat_end(void);
-enum lat_context lat_context_of_param(struct kunit *test);
-void lat_run(enum lat_context context, void (*fn)(void *arg), void *arg);
+const struct kvt_run *lat_run_of_param(struct kunit *test);
 
 int lat_scaled(int full);
 void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe);
@@ -56,7 +47,7 @@ void lat_add_rc(struct kunit *test, struct lat_load *load);
 void lat_register(struct kunit *test, struct rig *r, struct rig_end *e);
 void lat_scatter(struct rig_end *e, struct ib_sge *sge, int num, u32 len);
 void lat_post(void *arg);
-void lat_post_all(struct lat_load *load, enum lat_context context);
+void lat_post_all(struct lat_load *load, const struct kvt_run *run);
 void lat_fill_receives(struct kunit *test, struct rig_end *e, int nr, u32 len);
 int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status);
 

@@ -16,7 +16,7 @@
 /* The longest send and receive queues. */
 #define LAT_DEPTH	16383
 
-KUNIT_ARRAY_PARAM(lat_context, lat_contexts, lat_context_name);
+KUNIT_ARRAY_PARAM_DESC(lat_run, kvt_runs, name);
 
 /* Queue pairs that are connected to themselves, with room for a chain of @sends. */
 static struct lat_load *crowd_new(struct kunit *test, int nr, int sends, u32 len)
@@ -58,12 +58,12 @@ static void crowd_expect(struct kunit *test, struct lat_load *load, enum ib_wc_s
 
 static void crowd_sends(struct kunit *test, u32 len)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	struct lat_load *load = crowd_new(test, lat_scaled(LAT_QPS), LAT_SENDS, len);
 
 	crowd_fill_receives(test, load);
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	crowd_expect(test, load, IB_WC_SUCCESS);
 }
 
@@ -80,11 +80,11 @@ static void short_sends_of_1000_qps(struct kunit *test)
 /* They wait for receives, all for the same time, and go on one by one. */
 static void waits_of_1000_qps(struct kunit *test)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	struct lat_load *load = crowd_new(test, lat_scaled(LAT_QPS), 1, SZ_256);
 
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	msleep(20);
 	crowd_fill_receives(test, load);
 	crowd_expect(test, load, IB_WC_SUCCESS);
@@ -93,7 +93,7 @@ static void waits_of_1000_qps(struct kunit *test)
 /* Each end names its memory by a region's key, in so many elements. */
 static void region_sends(struct kunit *test, int sends, int from, int to, u32 len)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	struct rig *r = rig_new(test, "emu0", "emu0");
 	struct ib_sge sge[LAT_SGE];
 	struct ib_recv_wr recv = { .sg_list = sge, .num_sge = to };
@@ -116,7 +116,7 @@ static void region_sends(struct kunit *test, int sends, int from, int to, u32 le
 		KUNIT_ASSERT_EQ(test, 0, ib_post_recv(load->end[0].qp, &recv, NULL));
 	}
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	sent = lat_collect(r->a.scq, sends, IB_WC_SUCCESS);
 	lat_end();
 	KUNIT_EXPECT_EQ(test, 0, load->err);
@@ -142,11 +142,11 @@ static void receives_of_many_elements(struct kunit *test)
 static void flush_of_1000_qps(struct kunit *test)
 {
 	struct lat_load *load = crowd_new(test, lat_scaled(LAT_QPS), LAT_SENDS, SZ_256);
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	int wanted = load->nr * LAT_SENDS, flushed, i;
 
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	for (i = 0; i < load->nr; i++)
 		KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(load->end[i].qp));
 	flushed = lat_collect(load->r->a.scq, wanted, IB_WC_WR_FLUSH_ERR);
@@ -158,13 +158,13 @@ static void flush_of_1000_qps(struct kunit *test)
 /* Posts to a queue pair in the error state are flushed at once. */
 static void posts_in_error(struct kunit *test)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	struct lat_load *load = crowd_new(test, 1, lat_scaled(LAT_DEPTH) / 16, SZ_256);
 	int flushed;
 
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(load->end[0].qp));
 	lat_begin();
-	lat_post_all(load, c);
+	lat_post_all(load, run);
 	flushed = lat_collect(load->r->a.scq, load->nr_wr, IB_WC_WR_FLUSH_ERR);
 	lat_end();
 	KUNIT_EXPECT_EQ(test, 0, load->err);
@@ -223,7 +223,7 @@ static void flush_of_longest_queues(struct kunit *test)
 		load->wr[i].wr.wr_cqe = &counted.cqe;
 		KUNIT_ASSERT_EQ(test, 0, ib_post_recv(load->end[0].qp, &recv, NULL));
 	}
-	lat_post_all(load, LAT_PROCESS);
+	lat_post_all(load, LAT_TASK);
 	KUNIT_ASSERT_EQ(test, 0, load->err);
 	lat_begin();
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(load->end[0].qp));
@@ -288,7 +288,7 @@ static void lat_poll(void *arg)
 /* Between two completions are many of a queue pair that is gone. */
 static void poll_past_forgotten(struct kunit *test)
 {
-	enum lat_context c = lat_context_of_param(test);
+	const struct kvt_run *run = lat_run_of_param(test);
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	int depth = lat_scaled(LAT_DEPTH);
 	struct lat_load *gone, *kept;
@@ -300,7 +300,7 @@ static void poll_past_forgotten(struct kunit *test)
 	kept->wr[0].wr.next = NULL;
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(kept->end[0].qp));
 	lat_post(kept);
-	lat_post_all(gone, LAT_PROCESS);
+	lat_post_all(gone, LAT_TASK);
 	KUNIT_ASSERT_EQ(test, 0, gone->err ?: kept->err);
 	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_err(gone->end[0].qp));
 	KUNIT_ASSERT_TRUE(test, kvt_until(r->a.ibdev->ops.peek_cq(r->a.scq, depth + 1) > depth));
@@ -309,7 +309,7 @@ static void poll_past_forgotten(struct kunit *test)
 	lat_end();
 	lat_post(kept);
 	lat_begin();
-	lat_run(c, lat_poll, &poll);
+	run->run(lat_poll, &poll);
 	lat_end();
 	KUNIT_EXPECT_EQ(test, 2, poll.got);
 	KUNIT_EXPECT_PTR_EQ(test, poll.wc[0].qp, kept->end[0].qp);
@@ -318,17 +318,17 @@ static void poll_past_forgotten(struct kunit *test)
 }
 
 static struct kunit_case emu_latency_queues_cases[] = {
-	KUNIT_CASE_PARAM(sends_of_1000_qps, lat_context_gen_params),
-	KUNIT_CASE_PARAM(short_sends_of_1000_qps, lat_context_gen_params),
-	KUNIT_CASE_PARAM(sends_of_64_kib, lat_context_gen_params),
-	KUNIT_CASE_PARAM(waits_of_1000_qps, lat_context_gen_params),
-	KUNIT_CASE_PARAM(sends_of_many_elements, lat_context_gen_params),
-	KUNIT_CASE_PARAM(receives_of_many_elements, lat_context_gen_params),
-	KUNIT_CASE_PARAM(flush_of_1000_qps, lat_context_gen_params),
-	KUNIT_CASE_PARAM(posts_in_error, lat_context_gen_params),
+	KUNIT_CASE_PARAM(sends_of_1000_qps, lat_run_gen_params),
+	KUNIT_CASE_PARAM(short_sends_of_1000_qps, lat_run_gen_params),
+	KUNIT_CASE_PARAM(sends_of_64_kib, lat_run_gen_params),
+	KUNIT_CASE_PARAM(waits_of_1000_qps, lat_run_gen_params),
+	KUNIT_CASE_PARAM(sends_of_many_elements, lat_run_gen_params),
+	KUNIT_CASE_PARAM(receives_of_many_elements, lat_run_gen_params),
+	KUNIT_CASE_PARAM(flush_of_1000_qps, lat_run_gen_params),
+	KUNIT_CASE_PARAM(posts_in_error, lat_run_gen_params),
 	KUNIT_CASE(flush_of_longest_queues),
 	KUNIT_CASE(return_from_sqe),
-	KUNIT_CASE_PARAM(poll_past_forgotten, lat_context_gen_params),
+	KUNIT_CASE_PARAM(poll_past_forgotten, lat_run_gen_params),
 	{}
 };
 KVT_SUITE(emu_latency_queues);

@@ -44,15 +44,15 @@ trace() {
 	echo 0 >$TRACING/tracing_on
 	echo "$1" >$TRACING/current_tracer || fail "no tracer $1"
 	echo 1 >$TRACING/tracing_on
-	run_load emu_latency.idle process
+	run_load emu_latency.idle task
 }
 
 # contexts <load>: those that make a difference
 contexts() {
 	case $1 in
-	*_of_2_gib | *.flush_of_longest_queues | *.return_from_sqe) echo process ;;
-	emu_latency_process.*) echo process ;;
-	*) echo process softirq hardirq ;;
+	*_of_2_gib | *.flush_of_longest_queues | *.return_from_sqe) echo task ;;
+	emu_latency_process.*) echo task ;;
+	*) echo task softirq hardirq ;;
 	esac
 }
 
