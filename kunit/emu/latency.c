@@ -196,28 +196,6 @@ static void idle(struct kunit *test)
 
 static const union ib_gid lat_gid = { .raw = { 0xff, 0x12, [15] = 9 } };
 
-struct lat_attachment {
-	struct ib_qp *qp;
-	union ib_gid gid;
-};
-
-static void lat_detach(void *arg)
-{
-	struct lat_attachment *at = arg;
-
-	ib_detach_mcast(at->qp, &at->gid, LAT_GROUP_LID);
-}
-
-static void lat_attach(struct kunit *test, struct ib_qp *qp, const union ib_gid *gid)
-{
-	struct lat_attachment *at = kvt_zalloc(test, sizeof(*at));
-
-	at->qp = qp;
-	at->gid = *gid;
-	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, LAT_GROUP_LID));
-	kvt_defer(test, lat_detach, at);
-}
-
 /* What a member receives into: its buffer, or as many elements of a region as there can be. */
 static int group_receives(struct kunit *test, struct rig_end *e, int nr, u32 len, bool scattered)
 {
@@ -271,9 +249,8 @@ static struct lat_load *group_new(struct kunit *test, int members, int messages,
 	r->init.cap.max_recv_wr = messages;
 	for (i = 0; i < members; i++) {
 		member[i] = r->b;
-		member[i].qp = NULL;
 		rig_make_ud(test, r, &member[i]);
-		lat_attach(test, member[i].qp, &lat_gid);
+		rig_attach(test, member[i].qp, &lat_gid, LAT_GROUP_LID);
 		KUNIT_ASSERT_EQ(test, 0, group_receives(test, &member[i], messages,
 							RIG_GRH + len, scattered));
 	}
@@ -350,7 +327,7 @@ static void short_multicasts_beside_4095_groups(struct kunit *test)
 		memcpy(&gid.raw[4], &i, sizeof(i));
 		if (guessed_list(&gid) != guessed_list(&lat_gid))
 			continue;
-		lat_attach(test, load->end[0].qp, &gid);
+		rig_attach(test, load->end[0].qp, &gid, LAT_GROUP_LID);
 		others--;
 	}
 	group_send_all(test, load, 8);

@@ -32,42 +32,6 @@ struct group {
 	bool at_once;		/* it was */
 };
 
-struct attachment {
-	struct ib_qp *qp;
-	union ib_gid gid;
-	u16 lid;
-};
-
-static void detach_end(void *arg)
-{
-	struct attachment *at = arg;
-
-	if (at->qp)
-		ib_detach_mcast(at->qp, &at->gid, at->lid);
-}
-
-static struct attachment *attach(struct kunit *test, struct ib_qp *qp,
-				 const union ib_gid *gid, u16 lid)
-{
-	struct attachment *at = kvt_zalloc(test, sizeof(*at));
-
-	at->gid = *gid;
-	at->lid = lid;
-	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, lid));
-	at->qp = qp;
-	kvt_defer(test, detach_end, at);
-	return at;
-}
-
-static int detach(struct attachment *at)
-{
-	int err = ib_detach_mcast(at->qp, &at->gid, at->lid);
-
-	if (!err)
-		at->qp = NULL;
-	return err;
-}
-
 /* With RoCE v2 over IPv4 the MGID is a mapped IPv4 address. */
 static void group_gid(union ib_gid *gid, enum rig_net_kind kind, u8 last)
 {
@@ -98,9 +62,8 @@ static void group_up(struct kunit *test, struct group *g)
 	rig_make_ud(test, r, &r->a);
 	for (i = 0; i < MEMBERS; i++) {
 		g->member[i] = i % 2 ? r->b : r->a;
-		g->member[i].qp = NULL;
 		rig_make_ud(test, r, &g->member[i]);
-		attach(test, g->member[i].qp, &g->gid, GROUP_LID);
+		rig_attach(test, g->member[i].qp, &g->gid, GROUP_LID);
 	}
 	g->to = r->a;
 	g->to.gid = g->gid;
@@ -229,7 +192,7 @@ static void u8_sender_that_is_a_member_gets_a_copy(struct kunit *test)
 {
 	struct group *g = group_of_param(test);
 
-	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
+	rig_attach(test, g->r->a.qp, &g->gid, GROUP_LID);
 	recv_all(test, g);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&g->r->a, 10 + MEMBERS, member_offset(MEMBERS), 1024));
 	group_send(test, g);
@@ -244,7 +207,7 @@ static void u8_sender_can_block_its_own_copy(struct kunit *test)
 	/* Set for all QPs: members must still get what another QP sends. */
 	g->r->init.create_flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	group_up(test, g);
-	attach(test, g->r->a.qp, &g->gid, GROUP_LID);
+	rig_attach(test, g->r->a.qp, &g->gid, GROUP_LID);
 	e = &g->r->a;
 	recv_all(test, g);
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(e, 10 + MEMBERS, member_offset(MEMBERS), 1024));
@@ -334,24 +297,24 @@ static void u8_attach_and_detach_know_their_members(struct kunit *test)
 {
 	struct rig *r = rig_ud(test, "emu0", "emu1");
 	struct rig_end fresh = r->a;
-	struct attachment *one, *two;
+	struct rig_attachment *one, *two;
 	union ib_gid gid, other;
 
 	group_gid(&gid, RIG_NET_IB_GRH, 3);
 	group_gid(&other, RIG_NET_IB_GRH, 4);
-	one = attach(test, r->a.qp, &gid, GROUP_LID);
+	one = rig_attach(test, r->a.qp, &gid, GROUP_LID);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(r->a.qp, &gid, GROUP_LID));
 	/* A QP can be in many groups, and a group can have many members. */
-	two = attach(test, r->a.qp, &other, GROUP_LID);
-	attach(test, r->b.qp, &gid, GROUP_LID);
+	two = rig_attach(test, r->a.qp, &other, GROUP_LID);
+	rig_attach(test, r->b.qp, &gid, GROUP_LID);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->b.qp, &other, GROUP_LID));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid, GROUP_LID + 1));
-	KUNIT_EXPECT_EQ(test, 0, detach(one));
+	KUNIT_EXPECT_EQ(test, 0, rig_detach(one));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_detach_mcast(r->a.qp, &gid, GROUP_LID));
-	KUNIT_EXPECT_EQ(test, 0, detach(two));
+	KUNIT_EXPECT_EQ(test, 0, rig_detach(two));
 	/* A QP need not have a port yet, but be UD. */
 	rig_make_qp(test, r, &fresh);
-	attach(test, fresh.qp, &gid, GROUP_LID);
+	rig_attach(test, fresh.qp, &gid, GROUP_LID);
 	r->init.qp_type = IB_QPT_UC;
 	rig_make_qp(test, r, &fresh);
 	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &fresh));
@@ -441,18 +404,18 @@ static void u8_each_device_has_its_own_groups(struct kunit *test)
 static void q5_member_of_a_group_is_not_destroyed(struct kunit *test)
 {
 	struct rig *r = rig_ud(test, "emu0", "emu1");
-	struct attachment *one, *two;
+	struct rig_attachment *one, *two;
 	union ib_gid gid, other;
 
 	group_gid(&gid, RIG_NET_IB_GRH, 3);
 	group_gid(&other, RIG_NET_IB_GRH, 4);
-	one = attach(test, r->a.qp, &gid, GROUP_LID);
-	two = attach(test, r->a.qp, &other, GROUP_LID);
+	one = rig_attach(test, r->a.qp, &gid, GROUP_LID);
+	two = rig_attach(test, r->a.qp, &other, GROUP_LID);
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_destroy_qp(r->a.qp));
-	KUNIT_ASSERT_EQ(test, 0, detach(one));
+	KUNIT_ASSERT_EQ(test, 0, rig_detach(one));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_destroy_qp(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
-	KUNIT_ASSERT_EQ(test, 0, detach(two));
+	KUNIT_ASSERT_EQ(test, 0, rig_detach(two));
 	/* If this fails, the PD cannot be freed at the end of the case. */
 	rig_destroy_qp(test, &r->a);
 }
@@ -486,17 +449,14 @@ static int storm(void *arg)
 static void join_and_leave(struct kunit *test, struct group *g)
 {
 	struct rig_end e = g->r->b;
-	struct attachment at = { .gid = g->gid, .lid = GROUP_LID };
 	struct ib_wc wc;
 
-	e.qp = NULL;
 	rig_make_ud(test, g->r, &e);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&e, 50, member_offset(8), 1024));
-	at.qp = e.qp;
-	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(at.qp, &at.gid, at.lid));
+	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(e.qp, &g->gid, GROUP_LID));
 	if (!rig_poll(e.rcq, &wc))
 		KUNIT_FAIL(test, "nothing heard");
-	KUNIT_ASSERT_EQ(test, 0, ib_detach_mcast(at.qp, &at.gid, at.lid));
+	KUNIT_ASSERT_EQ(test, 0, ib_detach_mcast(e.qp, &g->gid, GROUP_LID));
 	KUNIT_EXPECT_EQ(test, 50, wc.wr_id);
 	KUNIT_EXPECT_PTR_EQ(test, wc.qp, e.qp);
 	rig_destroy_qp(test, &e);
@@ -547,7 +507,7 @@ static void u8_large_groups_get_a_copy_each(struct kunit *test)
 		member[i] = r->b;
 		member[i].qp = NULL;
 		rig_make_ud(test, r, &member[i]);
-		attach(test, member[i].qp, &g->gid, GROUP_LID);
+		rig_attach(test, member[i].qp, &g->gid, GROUP_LID);
 	}
 	for (round = 0; round < 3; round++) {
 		for (i = 0; i < size; i++)

@@ -386,3 +386,50 @@ int rig_ud_send(struct rig_end *from, struct ib_ah *ah, struct rig_end *to,
 	return ib_post_send(from->qp, &wr.wr, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_ud_send);
+
+static void rig_attachment_end(void *arg)
+{
+	struct rig_attachment *at = arg;
+
+	if (at->qp)
+		ib_detach_mcast(at->qp, &at->gid, at->lid);
+}
+
+/**
+ * rig_attach() - let a queue pair join a multicast group
+ * @test: the running case
+ * @qp: the queue pair
+ * @gid: MGID of the group
+ * @lid: its MLID
+ *
+ * Return: what rig_detach() ends before the end of the case does.
+ */
+struct rig_attachment *rig_attach(struct kunit *test, struct ib_qp *qp, const union ib_gid *gid,
+				  u16 lid)
+{
+	struct rig_attachment *at = kvt_zalloc(test, sizeof(*at));
+
+	at->gid = *gid;
+	at->lid = lid;
+	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &at->gid, lid));
+	at->qp = qp;
+	kvt_defer(test, rig_attachment_end, at);
+	return at;
+}
+EXPORT_SYMBOL_GPL(rig_attach);
+
+/**
+ * rig_detach() - let a queue pair leave a multicast group
+ * @at: from rig_attach()
+ *
+ * Return: the result of ib_detach_mcast().
+ */
+int rig_detach(struct rig_attachment *at)
+{
+	int err = ib_detach_mcast(at->qp, &at->gid, at->lid);
+
+	if (!err)
+		at->qp = NULL;
+	return err;
+}
+EXPORT_SYMBOL_GPL(rig_detach);

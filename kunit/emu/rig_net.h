@@ -58,4 +58,15 @@ void rig_ud_wr(struct ib_ud_wr *wr, u64 id, struct ib_sge *sge, int num,
 int rig_ud_send(struct rig_end *from, struct ib_ah *ah, struct rig_end *to,
 		u64 id, size_t offset, u32 len);
 
+/* A queue pair in a multicast group, which it leaves when the case ends. */
+struct rig_attachment {
+	struct ib_qp *qp;	/* the queue pair; NULL when it has left */
+	union ib_gid gid;	/* MGID of the group */
+	u16 lid;		/* its MLID */
+};
+
+struct rig_attachment *rig_attach(struct kunit *test, struct ib_qp *qp, const union ib_gid *gid,
+				  u16 lid);
+int rig_detach(struct rig_attachment *at);
+
 #endif
