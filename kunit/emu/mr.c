@@ -21,7 +21,7 @@
 /* Start address of a region that ends with the highest 64-bit address. */
 #define TOP		(U64_MAX - LEN + 1)
 
-enum kind {
+enum kind_nr {
 	KIND_FAST,
 	KIND_FAST_AT_0,
 	KIND_FAST_AT_TOP,
@@ -33,30 +33,27 @@ enum kind {
 	KIND_WINDOW_2_AT_0,
 };
 
-static const char *const kind_names[] = {
-	"fast region", "fast region at 0", "fast region at the top",
-	"FMR", "FMR at the top", "user memory", "window of type 1",
-	"window of type 2", "window of type 2 at 0",
-};
-
-static const int kinds[] = {
-	KIND_FAST, KIND_FAST_AT_0, KIND_FAST_AT_TOP, KIND_FMR, KIND_FMR_AT_TOP,
-	KIND_USER, KIND_WINDOW_1, KIND_WINDOW_2, KIND_WINDOW_2_AT_0,
-};
-
-KVT_NAMED_PARAM(kind, kinds, kind_names);
-
 /* Memory that a key names. */
 struct named {
 	struct rig *r;	/* the rig, whose second end owns the memory */
-	int kind;	/* what the key names */
 	u64 start;	/* address of the first byte, as the peer has to use it */
 	u32 rkey;	/* the key */
 	/* Address in the process; 0 if the memory is in the owner's buffer. */
 	unsigned long user;
 };
 
-static void named_fast(struct kunit *test, struct named *n, u64 iova)
+/* An address that the consumer does not choose: that of the memory itself. */
+#define NOT_CHOSEN	1
+
+/* What a key names. */
+struct kind {
+	const char *name;
+	void (*make)(struct kunit *test, struct named *n, const struct kind *kind);
+	u64 at;			/* address of the first byte */
+	enum ib_mw_type type;	/* type of the window */
+};
+
+static void named_fast(struct kunit *test, struct named *n, const struct kind *kind)
 {
 	struct rig_end *e = &n->r->b;
 	struct ib_wc wc;
@@ -64,14 +61,15 @@ static void named_fast(struct kunit *test, struct named *n, u64 iova)
 	e->mr = rig_mr(test, e->pd);
 	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, AT, LEN));
 	/* Consumers may choose any iova that keeps the offset in the page. */
-	e->mr->iova = iova;
+	if (kind->at != NOT_CHOSEN)
+		e->mr->iova = kind->at;
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, e->mr, 55, BINDABLE));
 	RIG_EXPECT_WC(test, e->scq, &wc, 55, IB_WC_SUCCESS);
-	n->start = iova;
+	n->start = e->mr->iova;
 	n->rkey = e->mr->rkey;
 }
 
-static void named_fmr(struct kunit *test, struct named *n, u64 iova)
+static void named_fmr(struct kunit *test, struct named *n, const struct kind *kind)
 {
 	struct ib_fmr_attr attr = { 2, 1, PAGE_SHIFT };
 	struct rig_end *e = &n->r->b;
@@ -80,12 +78,12 @@ static void named_fmr(struct kunit *test, struct named *n, u64 iova)
 				     ib_alloc_fmr(e->pd, IB_ACCESS_LOCAL_WRITE | REMOTE, &attr),
 				     kvt_end_fmr);
 
-	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, iova));
-	n->start = iova;
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, kind->at));
+	n->start = kind->at;
 	n->rkey = fmr->rkey;
 }
 
-static void named_user(struct kunit *test, struct named *n)
+static void named_user(struct kunit *test, struct named *n, const struct kind *kind)
 {
 	struct rig_end *e = &n->r->b;
 	struct ib_mr *mr;
@@ -101,52 +99,43 @@ static void named_user(struct kunit *test, struct named *n)
 }
 
 /* Binds a window inside a region that extends beyond it on both sides. */
-static void named_window(struct kunit *test, struct named *n, enum ib_mw_type type, int access)
+static void named_window(struct kunit *test, struct named *n, const struct kind *kind)
 {
+	int access = kind->at == NOT_CHOSEN ? REMOTE : REMOTE | IB_ZERO_BASED;
 	struct rig_end *e = &n->r->b;
 	struct ib_mw *mw;
 	struct ib_wc wc;
 
 	rig_register(test, e, BINDABLE);
-	mw = win_new(test, e->pd, type);
-	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, AT, LEN, REMOTE | access, 56));
+	mw = win_new(test, e->pd, kind->type);
+	KUNIT_ASSERT_EQ(test, 0, win_bind(e, mw, e->mr, AT, LEN, access, 56));
 	RIG_EXPECT_WC(test, e->scq, &wc, 56, IB_WC_SUCCESS);
 	n->start = access & IB_ZERO_BASED ? 0 : e->mr->iova + AT;
 	n->rkey = mw->rkey;
 }
 
-static struct named *named_up(struct kunit *test, int kind)
+static const struct kind kinds[] = {
+	[KIND_FAST] = { "fast region", named_fast, NOT_CHOSEN },
+	[KIND_FAST_AT_0] = { "fast region at 0", named_fast, 0 },
+	[KIND_FAST_AT_TOP] = { "fast region at the top", named_fast, TOP },
+	[KIND_FMR] = { "FMR", named_fmr, 0x70000 },
+	[KIND_FMR_AT_TOP] = { "FMR at the top", named_fmr, TOP },
+	[KIND_USER] = { "user memory", named_user },
+	[KIND_WINDOW_1] = { "window of type 1", named_window, NOT_CHOSEN, IB_MW_TYPE_1 },
+	[KIND_WINDOW_2] = { "window of type 2", named_window, NOT_CHOSEN, IB_MW_TYPE_2 },
+	[KIND_WINDOW_2_AT_0] = { "window of type 2 at 0", named_window, 0, IB_MW_TYPE_2 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(kind, kinds, name);
+
+static struct named *named_up(struct kunit *test, const struct kind *kind)
 {
 	struct named *n = kvt_zalloc(test, sizeof(*n));
 
-	n->kind = kind;
 	n->r = rig_new(test, "emu0", "emu1");
 	n->r->access = IB_ACCESS_LOCAL_WRITE | REMOTE;
 	rig_start(test, n->r);
-	switch (kind) {
-	case KIND_FAST:
-		named_fast(test, n, n->r->b.dma + AT);
-		break;
-	case KIND_FAST_AT_0:
-		named_fast(test, n, 0);
-		break;
-	case KIND_FAST_AT_TOP:
-		named_fast(test, n, TOP);
-		break;
-	case KIND_FMR:
-		named_fmr(test, n, 0x70000);
-		break;
-	case KIND_FMR_AT_TOP:
-		named_fmr(test, n, TOP);
-		break;
-	case KIND_USER:
-		named_user(test, n);
-		break;
-	default:
-		named_window(test, n, kind == KIND_WINDOW_1 ? IB_MW_TYPE_1 :
-							      IB_MW_TYPE_2,
-			     kind == KIND_WINDOW_2_AT_0 ? IB_ZERO_BASED : 0);
-	}
+	kind->make(test, n, kind);
 	return n;
 }
 
@@ -174,7 +163,7 @@ static void expect_write(struct kunit *test, struct named *n, u64 offset, u32 le
 /* Parts of the memory are written and read, up to the last byte. */
 static void m5_every_byte_is_reached(struct kunit *test)
 {
-	struct named *n = named_up(test, *(const int *)test->param_value);
+	struct named *n = named_up(test, test->param_value);
 	static const u32 parts[][2] = {
 		{ 0, LEN }, { 0, 1 }, { LEN - 1, 1 }, { PAGE_SIZE - 3, 7 },
 		{ 1, LEN - 1 },
@@ -210,7 +199,7 @@ static const struct outside {
 
 static void m5_nothing_outside_is_reached(struct kunit *test)
 {
-	struct named *n = named_up(test, *(const int *)test->param_value);
+	struct named *n = named_up(test, test->param_value);
 	static const enum ib_wr_opcode ops[] = {
 		IB_WR_RDMA_WRITE, IB_WR_RDMA_READ, IB_WR_RDMA_WRITE_WITH_IMM,
 	};
@@ -240,7 +229,7 @@ static void m5_nothing_outside_is_reached(struct kunit *test)
 
 static void m2_other_bytes_of_the_key_are_refused(struct kunit *test)
 {
-	struct named *n = named_up(test, *(const int *)test->param_value);
+	struct named *n = named_up(test, test->param_value);
 	static const u32 flips[] = { 0x01, 0x80, 0xff };
 	int i;
 
@@ -256,7 +245,7 @@ static void m2_other_bytes_of_the_key_are_refused(struct kunit *test)
 /* Operations that invalidate a key, and what the key names. */
 struct inv {
 	const char *name;
-	int kind;
+	enum kind_nr kind;
 	enum ib_wr_opcode op;
 };
 
@@ -297,7 +286,7 @@ static void invalidate(struct kunit *test, struct named *n, enum ib_wr_opcode op
 static void m1_key_is_of_no_use_any_more(struct kunit *test)
 {
 	const struct inv *inv = test->param_value;
-	struct named *n = named_up(test, inv->kind);
+	struct named *n = named_up(test, &kinds[inv->kind]);
 	struct rig *r = n->r;
 	struct ib_wc wc;
 
@@ -337,7 +326,7 @@ KUNIT_ARRAY_PARAM_DESC(bad_inv, bad_invs, name);
 static void m3_what_cannot_be_invalidated_stays(struct kunit *test)
 {
 	const struct inv *inv = test->param_value;
-	struct named *n = named_up(test, inv->kind);
+	struct named *n = named_up(test, &kinds[inv->kind]);
 	bool remote = inv->op == IB_WR_SEND_WITH_INV;
 	struct rig *r = n->r;
 	struct ib_wc wc;

@@ -381,68 +381,40 @@ static void m6_region_with_windows_stays(struct kunit *test)
 }
 
 /* Bindings that IBTA vol. 1, C10-72 to C10-75 forbid. */
-enum bad_bind {
-	BIND_WINDOW_PD,
-	BIND_REGION_PD,
-	BIND_NO_MW_BIND,
-	BIND_NO_LOCAL_WRITE,
-	BIND_NOT_REGISTERED,
-	BIND_BEFORE,
-	BIND_BEHIND,
-	BIND_WRAP,
-	BIND_LONG,
+static const struct bad_bind {
+	const char *name;
+	int access;		/* of the region; 0 if it is not registered */
+	bool window_pd;		/* the window is of another PD */
+	bool region_pd;		/* the region is */
+	u64 at, len;		/* what is bound of it */
+} bad_binds[] = {
+	{ "window of another PD", BINDABLE, .window_pd = true, .len = 8 },
+	{ "region of another PD", BINDABLE, .region_pd = true, .len = 8 },
+	{ "no right to bind", BINDABLE & ~IB_ACCESS_MW_BIND, .len = 8 },
+	{ "no local write", IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND, .len = 8 },
+	{ "region not valid", .len = 8 },
+	{ "before the region", BINDABLE, .at = -1, .len = 8 },
+	{ "behind the region", BINDABLE, .at = RIG_BUF - 7, .len = 8 },
+	{ "address wraps", BINDABLE, .at = 8, .len = U64_MAX },
+	{ "longer than the region", BINDABLE, .len = RIG_BUF + 1 },
 };
 
-static const char *const bad_bind_names[] = {
-	"window of another PD", "region of another PD", "no right to bind",
-	"no local write", "region not valid", "before the region",
-	"behind the region", "address wraps", "longer than the region",
-};
-
-static const int bad_binds[] = {
-	BIND_WINDOW_PD, BIND_REGION_PD, BIND_NO_MW_BIND, BIND_NO_LOCAL_WRITE,
-	BIND_NOT_REGISTERED, BIND_BEFORE, BIND_BEHIND, BIND_WRAP, BIND_LONG,
-};
-
-KVT_NAMED_PARAM(bad_bind, bad_binds, bad_bind_names);
-
-/* Makes r->b.mr a region with the fault that @bad says, or a valid one. */
-static void bad_region(struct kunit *test, struct rig *r, int bad)
-{
-	if (bad == BIND_NOT_REGISTERED)
-		r->b.mr = rig_mr(test, r->b.pd);
-	else if (bad == BIND_NO_MW_BIND)
-		rig_register(test, &r->b, BINDABLE & ~IB_ACCESS_MW_BIND);
-	else if (bad == BIND_NO_LOCAL_WRITE)
-		rig_register(test, &r->b, IB_ACCESS_REMOTE_READ | IB_ACCESS_MW_BIND);
-	else
-		rig_register(test, &r->b, BINDABLE);
-	if (bad != BIND_REGION_PD)
-		return;
-	rig_register(test, &r->a, BINDABLE);
-	r->b.mr = r->a.mr;
-}
+KUNIT_ARRAY_PARAM_DESC(bad_bind, bad_binds, name);
 
 static void m7_illegal_binding(struct kunit *test, enum ib_mw_type type)
 {
-	int bad = *(const int *)test->param_value;
+	const struct bad_bind *bad = test->param_value;
 	struct rig *r = rig_up(test, "emu0", "emu0");
-	struct ib_mw *mw = win_new(test, bad == BIND_WINDOW_PD ? r->a.pd : r->b.pd, type);
-	u64 at = 0, len = 8;
+	struct rig_end *owner = bad->region_pd ? &r->a : &r->b;
+	struct ib_mw *mw = win_new(test, bad->window_pd ? r->a.pd : r->b.pd, type);
 	struct ib_wc wc;
 
-	bad_region(test, r, bad);
-	if (bad == BIND_BEFORE)
-		at = -1;
-	else if (bad == BIND_BEHIND)
-		at = RIG_BUF - 7;
-	else if (bad == BIND_WRAP)
-		len = U64_MAX;
-	else if (bad == BIND_LONG)
-		len = RIG_BUF + 1;
-	if (bad == BIND_WRAP)
-		at = 8;
-	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, r->b.mr, at, len, IB_ACCESS_REMOTE_WRITE, 1));
+	if (bad->access)
+		rig_register(test, owner, bad->access);
+	else
+		owner->mr = rig_mr(test, owner->pd);
+	KUNIT_ASSERT_EQ(test, 0, win_bind(&r->b, mw, owner->mr, bad->at, bad->len,
+					  IB_ACCESS_REMOTE_WRITE, 1));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_MW_BIND_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->b.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
