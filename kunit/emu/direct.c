@@ -7,10 +7,8 @@
  * comes out is what comes out without the shortcuts.
  */
 #include <linux/irq_work.h>
-#include <linux/scatterlist.h>
 #include <kverbs/delay.h>
 
-#include "emu/rig.h"
 #include "emu/rig_net.h"
 #include "lib/objects.h"
 
@@ -370,11 +368,7 @@ static void register_anew(void *arg)
 	m->err = m->err ?: rig_post_reg(&m->r->b, mr, 8, RIG_WARM_ACCESS);
 }
 
-static const struct direct_op rdma_ops[] = {
-	{ IB_WR_RDMA_WRITE, IB_WC_RDMA_WRITE, "write" },
-	{ IB_WR_RDMA_READ, IB_WC_RDMA_READ, "read" },
-};
-KUNIT_ARRAY_PARAM_DESC(rdma_op, rdma_ops, name);
+KVT_PART_PARAM_DESC(rdma_op, direct_ops, 1, ARRAY_SIZE(direct_ops), name);
 
 static void region_is_invalidated(struct kunit *test)
 {
@@ -449,11 +443,9 @@ static void rdma_crosses_pages(struct kunit *test)
 	bool read = op->op == IB_WR_RDMA_READ;
 	struct rig *r = rig_warm(test);
 	u32 len = 3 * PAGE_SIZE, at = PAGE_SIZE / 2;
-	struct scatterlist sg[2];
 	struct ib_mr *mr;
 	struct ib_wc wc;
 	u8 *there;
-	int i;
 
 	rig_fill((read ? r->b.buf : r->a.buf) + at, len, 5);
 	EXPECT_NOT_REACHED(test, "emu_direct_leave",
@@ -461,17 +453,7 @@ static void rdma_crosses_pages(struct kunit *test)
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_filled((read ? r->a.buf : r->b.buf) + at, len, 5));
 
-	/* Two pages the wrong way round. */
-	mr = rig_mr(test, r->b.pd);
-	sg_init_table(sg, 2);
-	for (i = 0; i < 2; i++) {
-		sg_set_buf(&sg[i], r->b.buf + (1 - i) * PAGE_SIZE, PAGE_SIZE);
-		sg_dma_address(&sg[i]) = r->b.dma + (1 - i) * PAGE_SIZE;
-		sg_dma_len(&sg[i]) = PAGE_SIZE;
-	}
-	KUNIT_ASSERT_EQ(test, 2, ib_map_mr_sg(mr, sg, 2, NULL, PAGE_SIZE));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 8, RIG_WARM_ACCESS));
-	RIG_EXPECT_WC(test, r->b.scq, &wc, 8, IB_WC_SUCCESS);
+	mr = rig_swapped_pages(test, &r->b, RIG_WARM_ACCESS);
 	rig_fill(r->a.buf, 2 * LEN, 6);
 	memset(r->b.buf, 0, 2 * PAGE_SIZE);
 	there = r->b.buf + 2 * PAGE_SIZE - LEN;

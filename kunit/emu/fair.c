@@ -2,15 +2,13 @@
 /*
  * Queue pairs of the emulated HCA that have much to do, or wait, leave the CPU to others.
  */
-#include <linux/completion.h>
-#include <linux/gfp.h>
 #include <linux/math64.h>
 #include <kverbs/delay.h>
 
 #include "emu/process.h"
 
 /* 32 times the same memory. */
-#define LONG_SIZE	SZ_4M
+#define LONG_SIZE	RIG_BLOCK
 #define LONG_SGES	32
 /* More than a poster copies itself. */
 #define BESIDE_SIZE	SZ_128K
@@ -24,27 +22,12 @@
 /* What is promised: EMU_RETRY_NS, and no retry is owed to a queue pair for the time before. */
 #define RETRIES_PER_MS	32
 
-static void free_long(void *pages)
+/* Allocated before the queue pairs that use it, for it is freed after them. Returns its address. */
+static u64 long_memory(struct kunit *test)
 {
-	free_pages((unsigned long)pages, get_order(LONG_SIZE));
-}
+	struct rig *r = rig_new(test, "emu0", "emu0");
 
-/* Allocated before the queue pairs that use it, for it is freed after them. */
-static void *long_pages(struct kunit *test)
-{
-	void *pages = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, get_order(LONG_SIZE));
-
-	KUNIT_ASSERT_NOT_NULL(test, pages);
-	kvt_defer(test, free_long, pages);
-	return pages;
-}
-
-static u64 long_map(struct kunit *test, struct rig *r, void *pages)
-{
-	u64 dma = ib_dma_map_single(r->a.ibdev, pages, LONG_SIZE, DMA_BIDIRECTIONAL);
-
-	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(r->a.ibdev, dma));
-	return dma;
+	return rig_block(test, &r->a, 0)->dma;
 }
 
 static struct rig *long_rig(struct kunit *test)
@@ -73,10 +56,9 @@ static int long_send(struct rig *r, u64 dma, int nr, u32 len)
 	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
 }
 
+/* A thread that stands still at a place. */
 struct pause {
-	struct completion entered;
-	struct completion leave;
-	bool timed_out;
+	struct kvt_gate gate;
 	char thread[TASK_COMM_LEN];	/* who came to the place */
 };
 
@@ -85,25 +67,24 @@ static void pause_copy(void *arg)
 	struct pause *pause = arg;
 
 	strscpy(pause->thread, current->comm, sizeof(pause->thread));
-	complete(&pause->entered);
-	pause->timed_out = !wait_for_completion_timeout(&pause->leave, KVT_TIMEOUT);
+	kvt_gate_sleep(&pause->gate);
 }
 
 static struct pause *pause_at(struct kunit *test, const char *place)
 {
 	struct pause *pause = kvt_zalloc(test, sizeof(*pause));
 
-	init_completion(&pause->entered);
-	init_completion(&pause->leave);
+	kvt_gate_init(&pause->gate);
 	kverbs_delay_set_any(place, pause_copy, pause);
 	return pause;
 }
 
 static void pause_over(struct kunit *test, struct pause *pause)
 {
-	complete(&pause->leave);
+	kvt_gate_open(&pause->gate);
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	KUNIT_EXPECT_FALSE(test, pause->timed_out);
+	/* It has to run for that. */
+	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(pause->gate.in_time)));
 }
 
 /*
@@ -112,19 +93,17 @@ static void pause_over(struct kunit *test, struct pause *pause)
  */
 static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 {
-	void *pages = long_pages(test);
+	u64 dma = long_memory(test);
 	struct rig *far, *near;
 	struct pause *pause;
 	struct ib_wc wc;
-	u64 dma;
 
 	kvt_stay_on_first_cpu();
 	far = long_rig(test);
 	near = long_rig(test);
-	dma = long_map(test, far, pages);
 	pause = pause_at(test, "emu_copy_long");
 	KUNIT_EXPECT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
 	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(far->a.scq));
@@ -132,27 +111,24 @@ static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 	RIG_EXPECT_WC(test, far->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, far->b.rcq, &wc, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, LONG_SGES * LONG_SIZE, wc.byte_len);
-	ib_dma_unmap_single(far->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
 /* The runner stands still, as behind thousands of others, with all of them on its list. */
 static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test)
 {
-	void *pages = long_pages(test);
+	u64 dma = long_memory(test);
 	struct rig *first, *moved, *failed, *destroyed;
 	struct pause *pause;
 	struct ib_wc wc;
-	u64 dma;
 
 	kvt_stay_on_first_cpu();
 	first = long_rig(test);
 	moved = long_rig(test);
 	failed = long_rig(test);
 	destroyed = long_rig(test);
-	dma = long_map(test, first, pages);
 	pause = pause_at(test, "emu_run_begin");
 	KUNIT_EXPECT_EQ(test, 0, long_send(first, dma, 1, BESIDE_SIZE));
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, long_send(moved, dma, 1, BESIDE_SIZE));
 	KUNIT_EXPECT_EQ(test, 0, long_send(failed, dma, 1, BESIDE_SIZE));
 	KUNIT_EXPECT_EQ(test, 0, long_send(destroyed, dma, 1, BESIDE_SIZE));
@@ -168,20 +144,18 @@ static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test
 	RIG_EXPECT_DELIVERED(test, moved, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(failed->b.rcq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(destroyed->b.rcq));
-	ib_dma_unmap_single(first->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
 /* A process's message is tried again by a runner, which stands still, until there is a receive. */
 static void processes_hold_up_no_message_of_the_kernel(struct kunit *test)
 {
-	void *pages = long_pages(test);
+	u64 dma = long_memory(test);
 	struct process_rings rings;
 	struct emu_uring *polled;
 	struct pause *pause;
 	struct rig *r, *near;
 	struct process *p;
 	struct ib_wc wc;
-	u64 dma;
 
 	kvt_stay_on_first_cpu();
 	r = rig_new(test, "emu0", "emu0");
@@ -194,18 +168,16 @@ static void processes_hold_up_no_message_of_the_kernel(struct kunit *test)
 	process_make_qp(test, p, r, &r->b, &rings);
 	rig_connect(test, r);
 	near = long_rig(test);
-	dma = long_map(test, near, pages);
 	pause = pause_at(test, "emu_run_begin");
 	KUNIT_EXPECT_TRUE(test, process_send(rings.sq, 1, NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, process_doorbell(r->b.qp));
-	KUNIT_EXPECT_TRUE(test, wait_for_completion_timeout(&pause->entered, KVT_TIMEOUT));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_STREQ(test, "kverbs_user/0", pause->thread);
 	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
 	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
 	pause_over(test, pause);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.rcq, &wc, 2, IB_WC_SUCCESS);
-	ib_dma_unmap_single(near->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
 static int modify_all_the_time(void *arg)
@@ -221,23 +193,20 @@ static int modify_all_the_time(void *arg)
 /* Each change takes the queue pair away from its owner, who is about to hand it over. */
 static void long_message_survives_any_number_of_changes(struct kunit *test)
 {
-	void *pages = long_pages(test);
+	u64 dma = long_memory(test);
 	struct kvt_thread *changes;
 	struct ib_wc wc;
 	struct rig *r;
-	u64 dma;
 	int i;
 
 	kvt_need_two_cpus(test);
 	r = long_rig(test);
-	dma = long_map(test, r, pages);
 	changes = kvt_thread_start(test, 1, modify_all_the_time, r);
 	for (i = 0; i < LONG_SENDS; i++) {
 		KUNIT_EXPECT_EQ(test, 0, long_send(r, dma, 1, LONG_LEN));
 		RIG_EXPECT_DELIVERED(test, r, &wc, 1, 0);
 	}
 	KUNIT_EXPECT_EQ(test, 0, kvt_thread_stop(changes));
-	ib_dma_unmap_single(r->a.ibdev, dma, LONG_SIZE, DMA_BIDIRECTIONAL);
 }
 
 /* A poster that arms the timer just as the queue pair is being changed, and is late to take it back. */

@@ -33,9 +33,8 @@ MODULE_PARM_DESC(context,
 #define LAT_MTU		4096
 #define LAT_SHORT	256
 
-/* A region of 2 GiB is made of the same 4 MiB again and again. */
-#define LAT_PAGE	SZ_4M
-#define LAT_PAGES	(SZ_2G / LAT_PAGE)
+/* The longest message. */
+#define LAT_BLOCKS	(SZ_2G / RIG_BLOCK)
 
 const struct kvt_run *lat_run_of_param(struct kunit *test)
 {
@@ -91,12 +90,8 @@ struct lat_load *lat_load_new(struct kunit *test, struct rig *r, int nr, int nr_
 		if ((i + 1) % LAT_CHAIN && i + 1 < nr_wr)
 			load->wr[i].wr.next = &load->wr[i + 1].wr;
 	}
-	for (i = 0; i < nr; i++) {
+	for (i = 0; i < nr; i++)
 		load->end[i] = r->a;
-		load->end[i].qp = NULL;
-		init_completion(&load->end[i].got_event);
-		init_completion(&load->end[i].got_call);
-	}
 	return load;
 }
 
@@ -112,17 +107,6 @@ void lat_add_rc(struct kunit *test, struct lat_load *load)
 		rig_make_qp(test, load->r, e);
 		rig_connect_end(test, load->r, e, e);
 	}
-}
-
-/* Registers the buffer of @e, whose queue pair may be of a type that cannot do that. */
-void lat_register(struct kunit *test, struct rig *r, struct rig_end *e)
-{
-	struct lat_load *load = lat_load_new(test, r, 1, 1);
-
-	load->end[0] = *e;
-	lat_add_rc(test, load);
-	rig_register(test, &load->end[0], IB_ACCESS_LOCAL_WRITE);
-	e->mr = load->end[0].mr;
 }
 
 /* The first @len bytes of the buffer, by the key of its region and in @num elements. */
@@ -226,8 +210,8 @@ static struct lat_load *group_new(struct kunit *test, int members, int messages,
 	r->init.cap.max_recv_wr = 1;
 	r->init.cap.max_send_sge = LAT_SGE;
 	r->init.cap.max_recv_sge = LAT_SGE;
-	lat_register(test, r, &r->a);
-	lat_register(test, r, &r->b);
+	rig_register_apart(test, &r->a, IB_ACCESS_LOCAL_WRITE);
+	rig_register_apart(test, &r->b, IB_ACCESS_LOCAL_WRITE);
 	load = lat_load_new(test, r, 1, messages);
 	load->sge[0].length = len;
 	rig_make_ud(test, r, &load->end[0]);
@@ -333,64 +317,25 @@ static void short_multicasts_beside_4095_groups(struct kunit *test)
 	group_send_all(test, load, 8);
 }
 
-/* A region that is many times the same memory. */
-struct lat_region {
-	struct ib_device *ibdev;
-	struct page *page;	/* the memory, LAT_PAGE bytes */
-	u64 dma;		/* DMA address of @page */
-	struct ib_mr *mr;	/* the region */
-};
-
-static void lat_region_free(void *arg)
-{
-	struct lat_region *region = arg;
-
-	if (!IS_ERR_OR_NULL(region->mr))
-		ib_dereg_mr(region->mr);
-	ib_dma_unmap_page(region->ibdev, region->dma, LAT_PAGE, DMA_BIDIRECTIONAL);
-	__free_pages(region->page, get_order(LAT_PAGE));
-}
-
-static struct ib_mr *lat_region(struct kunit *test, struct rig_end *e, int nr)
-{
-	struct lat_region *region = kvt_zalloc(test, sizeof(*region));
-	struct scatterlist *sg = KVT_PTR(test, kunit_kcalloc(test, nr, sizeof(*sg), GFP_KERNEL));
-	struct ib_wc wc;
-	int i;
-
-	region->ibdev = e->ibdev;
-	region->page = KVT_PTR(test, alloc_pages(GFP_KERNEL | __GFP_ZERO, get_order(LAT_PAGE)));
-	region->dma = ib_dma_map_page(e->ibdev, region->page, 0, LAT_PAGE, DMA_BIDIRECTIONAL);
-	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(e->ibdev, region->dma));
-	kvt_defer(test, lat_region_free, region);
-
-	sg_init_table(sg, nr);
-	for (i = 0; i < nr; i++) {
-		sg_set_page(&sg[i], region->page, LAT_PAGE, 0);
-		sg_dma_address(&sg[i]) = region->dma;
-		sg_dma_len(&sg[i]) = LAT_PAGE;
-	}
-	region->mr = KVT_PTR(test, ib_alloc_mr(e->pd, IB_MR_TYPE_MEM_REG, nr));
-	KUNIT_ASSERT_EQ(test, nr, ib_map_mr_sg(region->mr, sg, nr, NULL, LAT_PAGE));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, region->mr, 1, IB_ACCESS_LOCAL_WRITE |
-					      IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ));
-	RIG_EXPECT_WC(test, e->scq, &wc, 1, IB_WC_SUCCESS);
-	return region->mr;
-}
-
 /* One message of 2 GiB, where somebody measures. */
 static void long_message(struct kunit *test, enum ib_wr_opcode op)
 {
+	const int access = IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ;
 	const struct kvt_run *run = lat_run_of_param(test);
-	int pages = lat_scaled(LAT_PAGES), got;
+	int blocks = lat_scaled(LAT_BLOCKS), got;
 	struct rig *r = rig_new(test, "emu0", "emu0");
 	struct lat_load *load = lat_load_new(test, r, 1, 1);
+	struct rig_end *from, *to;
 	struct ib_mr *local, *remote;
 	struct ib_sge sge;
 
 	lat_add_rc(test, load);
-	local = lat_region(test, &load->end[0], pages);
-	remote = lat_region(test, &load->end[0], pages);
+	from = rig_block(test, &load->end[0], 0);
+	to = rig_block(test, &load->end[0], 0);
+	rig_register_blocks(test, from, blocks, from, access);
+	rig_register_blocks(test, to, blocks, to, access);
+	local = from->mr;
+	remote = to->mr;
 	sge = (struct ib_sge){ remote->iova, remote->length, remote->lkey };
 	if (op == IB_WR_SEND) {
 		struct ib_recv_wr recv = { .sg_list = &sge, .num_sge = 1 };

@@ -44,7 +44,6 @@ int lat_scaled(int full);
 void lat_resize(struct kunit *test, struct ib_cq *cq, int cqe);
 struct lat_load *lat_load_new(struct kunit *test, struct rig *r, int nr, int nr_wr);
 void lat_add_rc(struct kunit *test, struct lat_load *load);
-void lat_register(struct kunit *test, struct rig *r, struct rig_end *e);
 void lat_scatter(struct rig_end *e, struct ib_sge *sge, int num, u32 len);
 void lat_post(void *arg);
 void lat_post_all(struct lat_load *load, const struct kvt_run *run);

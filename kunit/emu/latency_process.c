@@ -35,8 +35,8 @@ static struct lat_process *lat_process_new(struct kunit *test, int depth)
 
 	l->r = r;
 	l->depth = depth;
-	lat_register(test, r, &r->a);
-	lat_register(test, r, &r->b);
+	rig_register_apart(test, &r->a, IB_ACCESS_LOCAL_WRITE);
+	rig_register_apart(test, &r->b, IB_ACCESS_LOCAL_WRITE);
 	l->process = process_new(test, r->a.ibdev);
 	r->a.scq = process_cq(test, l->process, 2 * depth, &r->a, &l->cq);
 	r->a.rcq = r->a.scq;

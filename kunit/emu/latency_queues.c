@@ -108,7 +108,7 @@ static void region_sends(struct kunit *test, int sends, int from, int to, u32 le
 	r->init.cap.max_recv_sge = LAT_SGE;
 	load = lat_load_new(test, r, 1, sends);
 	lat_add_rc(test, load);
-	lat_register(test, r, &r->a);
+	rig_register_apart(test, &r->a, IB_ACCESS_LOCAL_WRITE);
 	lat_scatter(&r->a, load->sge, from, len);
 	lat_scatter(&r->a, sge, to, len);
 	for (i = 0; i < sends; i++) {
@@ -180,13 +180,8 @@ static struct lat_load *stuck_new(struct kunit *test, struct rig *r, int depth)
 	r->init.cap.max_recv_wr = depth;
 	r->rnr_timer = 12;
 	load = lat_load_new(test, r, 1, depth);
-	rig_make_qp(test, r, &r->b);
-	rig_make_qp(test, r, &load->end[0]);
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &load->end[0]));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_init(r, &r->b));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &load->end[0], &r->b));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &load->end[0]));
-	KUNIT_ASSERT_EQ(test, 0, rig_to_rts(r, &load->end[0]));
+	rig_start(test, r);
+	load->end[0].qp = r->a.qp;
 	return load;
 }
 

@@ -3,10 +3,8 @@
  * Memory of the emulated HCA: FMRs, regions of user memory, and keys that are invalidated
  * while an access is under way. The second end of the rig owns the memory.
  */
-#include <linux/gfp.h>
 #include <linux/mm.h>
 #include <linux/mman.h>
-#include <linux/scatterlist.h>
 #include <linux/uaccess.h>
 #include <kverbs/delay.h>
 
@@ -16,10 +14,7 @@
 
 #define REMOTE		(IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define BINDABLE	(IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ACCESS_MW_BIND)
-/* A long region is one block registered many times, so that it takes little memory. */
-#define BLOCK_ORDER	10
-#define BLOCK		(PAGE_SIZE << BLOCK_ORDER)
-#define MAX_BLOCKS	512
+#define MAX_BLOCKS	(SZ_2G / RIG_BLOCK)
 #define LONG_BLOCKS	32
 #define RACES		200
 
@@ -459,49 +454,6 @@ static void m12_offsets_are_for_windows_and_requests(struct kunit *test)
 
 /* Keys that end while an access is under way */
 
-static void block_end(void *arg)
-{
-	struct rig_end *e = arg;
-
-	ib_dma_unmap_page(e->ibdev, e->dma, BLOCK, DMA_BIDIRECTIONAL);
-	free_pages((unsigned long)e->buf, BLOCK_ORDER);
-}
-
-/* A block in a separate end, which shares everything else with @e. */
-static struct rig_end *block_new(struct kunit *test, struct rig_end *e, u8 fill)
-{
-	struct rig_end *big = kvt_zalloc(test, sizeof(*big));
-	struct page *page = KVT_PTR(test, alloc_pages(GFP_KERNEL, BLOCK_ORDER));
-
-	*big = *e;
-	big->buf = page_address(page);
-	big->size = BLOCK;
-	big->dma = ib_dma_map_page(e->ibdev, page, 0, BLOCK, DMA_BIDIRECTIONAL);
-	KUNIT_ASSERT_FALSE(test, ib_dma_mapping_error(e->ibdev, big->dma));
-	kvt_defer(test, block_end, big);
-	memset(big->buf, fill, BLOCK);
-	return big;
-}
-
-/* Registers the block @n times in a row. */
-static void block_register(struct kunit *test, struct rig_end *big, u32 n)
-{
-	struct scatterlist *sg = KVT_PTR(test, kunit_kcalloc(test, n, sizeof(*sg), GFP_KERNEL));
-	struct ib_wc wc;
-	u32 i;
-
-	sg_init_table(sg, n);
-	for (i = 0; i < n; i++) {
-		sg_set_page(&sg[i], virt_to_page(big->buf), BLOCK, 0);
-		sg_dma_address(&sg[i]) = big->dma;
-		sg_dma_len(&sg[i]) = BLOCK;
-	}
-	big->mr = kvt_mr(test, big->pd, n);
-	KUNIT_ASSERT_EQ(test, n, ib_map_mr_sg(big->mr, sg, n, NULL, BLOCK));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(big, big->mr, 1, BINDABLE));
-	RIG_EXPECT_WC(test, big->scq, &wc, 1, IB_WC_SUCCESS);
-}
-
 static int block_write(struct rig_end *from, u32 len, u64 remote, u32 rkey)
 {
 	struct ib_sge sge = { from->mr->iova, len, from->mr->lkey };
@@ -517,21 +469,20 @@ static int block_write(struct rig_end *from, u32 len, u64 remote, u32 rkey)
 static void two_gigabytes_in_one_message(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct rig_end *a = block_new(test, &r->a, 0x11);
-	struct rig_end *b = block_new(test, &r->b, 0xee);
+	struct rig_end *a = rig_block(test, &r->a, 0x11);
+	struct rig_end *b = rig_block(test, &r->b, 0xee);
 	struct ib_wc wc;
 	int i;
 
-	block_register(test, a, MAX_BLOCKS);
-	block_register(test, b, MAX_BLOCKS);
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * BLOCK, b->mr->iova, b->mr->rkey));
+	rig_register_blocks(test, a, MAX_BLOCKS, a, BINDABLE);
+	rig_register_blocks(test, b, MAX_BLOCKS, b, BINDABLE);
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, MAX_BLOCKS * RIG_BLOCK, b->mr->iova, b->mr->rkey));
 	for (i = 0; i < 10 && !rig_poll(a->scq, &wc); i++)
 		;
 	KUNIT_ASSERT_LT(test, i, 10);
 	KUNIT_EXPECT_EQ(test, 0x77, wc.wr_id);
 	KUNIT_EXPECT_EQ(test, IB_WC_SUCCESS, wc.status);
-	KUNIT_EXPECT_TRUE(test, rig_all(b->buf, BLOCK, 0x11));
-	KUNIT_EXPECT_EQ(test, 0x80000000, MAX_BLOCKS * BLOCK);
+	KUNIT_EXPECT_TRUE(test, rig_all(b->buf, RIG_BLOCK, 0x11));
 }
 
 /* The ways a key ends. */
@@ -574,7 +525,7 @@ static void ended_fmr(struct kunit *test, struct ended *end)
 
 	for (i = 0; i < LONG_BLOCKS; i++)
 		pages[i] = end->b->dma;
-	end->fmr = fmr_new(test, end->b->pd, LONG_BLOCKS, 2, ilog2(BLOCK));
+	end->fmr = fmr_new(test, end->b->pd, LONG_BLOCKS, 2, ilog2(RIG_BLOCK));
 	end->iova = 0;
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(end->fmr, pages, LONG_BLOCKS, end->iova));
 	end->key = end->fmr->rkey;
@@ -590,14 +541,14 @@ static void ended_new(struct kunit *test, struct ended *end)
 		ended_fmr(test, end);
 		return;
 	}
-	block_register(test, end->b, LONG_BLOCKS);
+	rig_register_blocks(test, end->b, LONG_BLOCKS, end->b, BINDABLE);
 	end->iova = end->b->mr->iova;
 	end->key = end->b->mr->rkey;
 	if (end->how < END_WINDOW_INV)
 		return;
 	end->mw = win_new(test, end->b->pd, type);
 	KUNIT_ASSERT_EQ(test, 0, win_bind(end->b, end->mw, end->b->mr, 0,
-					  LONG_BLOCKS * BLOCK, REMOTE, 2));
+					  LONG_BLOCKS * RIG_BLOCK, REMOTE, 2));
 	RIG_EXPECT_WC(test, end->b->scq, &wc, 2, IB_WC_SUCCESS);
 	end->key = end->mw->rkey;
 }
@@ -640,52 +591,52 @@ static void block_wait(struct kunit *test, struct rig_end *b, u8 was)
 static void key_ends_when_accesses_are_out(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct rig_end *a = block_new(test, &r->a, 0x11);
+	struct rig_end *a = rig_block(test, &r->a, 0x11);
 	struct ended end = {
 		.how = *(const int *)test->param_value,
-		.b = block_new(test, &r->b, 0xee),
+		.b = rig_block(test, &r->b, 0xee),
 	};
 	struct ib_wc wc;
 
-	block_register(test, a, LONG_BLOCKS);
+	rig_register_blocks(test, a, LONG_BLOCKS, a, BINDABLE);
 	ended_new(test, &end);
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova, end.key));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * RIG_BLOCK, end.iova, end.key));
 	block_wait(test, end.b, 0xee);
 	ended_end(test, &end);
 	/* From here on the device must not write to the memory. */
-	memset(end.b->buf, 0xdd, BLOCK);
+	memset(end.b->buf, 0xdd, RIG_BLOCK);
 	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, BLOCK, 0xdd));
+	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, RIG_BLOCK, 0xdd));
 
 	KUNIT_ASSERT_EQ(test, 0, block_write(a, 8, end.iova, end.key));
 	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_REM_ACCESS_ERR);
-	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, BLOCK, 0xdd));
+	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, RIG_BLOCK, 0xdd));
 }
 
 static void fmr_in_use_is_busy(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct rig_end *a = block_new(test, &r->a, 0x11);
+	struct rig_end *a = rig_block(test, &r->a, 0x11);
 	struct ended end = {
 		.how = END_FMR_UNMAP,
-		.b = block_new(test, &r->b, 0xee),
+		.b = rig_block(test, &r->b, 0xee),
 	};
 	struct ib_wc wc;
 	u64 page;
 
 	kvt_need_two_cpus(test);
-	block_register(test, a, LONG_BLOCKS);
+	rig_register_blocks(test, a, LONG_BLOCKS, a, BINDABLE);
 	ended_new(test, &end);
 	page = end.b->dma;
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * BLOCK, end.iova, end.key));
+	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * RIG_BLOCK, end.iova, end.key));
 	block_wait(test, end.b, 0xee);
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_map_phys_fmr(end.fmr, &page, 1, 0));
 	KUNIT_EXPECT_EQ(test, end.key, end.fmr->rkey);
 	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
 	/* The old mapping is intact, and can be replaced once the write has completed. */
-	expect_write(test, r, end.iova + BLOCK, 8, end.key, IB_WC_SUCCESS);
+	expect_write(test, r, end.iova + RIG_BLOCK, 8, end.key, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, 0, ib_map_phys_fmr(end.fmr, &page, 1, 0));
-	expect_write(test, r, end.iova + BLOCK, 8, end.fmr->rkey, IB_WC_REM_ACCESS_ERR);
+	expect_write(test, r, end.iova + RIG_BLOCK, 8, end.fmr->rkey, IB_WC_REM_ACCESS_ERR);
 }
 
 /* The registration is executed after a long write, while the case deregisters the MR. */

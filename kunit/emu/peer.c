@@ -260,37 +260,22 @@ static long post_long_elsewhere(struct rig *r, struct ib_mr *mr, struct ib_sge *
 				  post_long_here(&post);
 }
 
-static void free_host(void *arg)
-{
-	free_pages((unsigned long)arg, get_order(CARD_SIZE));
-}
-
-static u8 *long_buffer(struct kunit *test)
-{
-	u8 *host = KVT_PTR(test, (void *)__get_free_pages(GFP_KERNEL, get_order(CARD_SIZE)));
-
-	kvt_defer(test, free_host, host);
-	return host;
-}
-
 /* Is a message cut short if the memory is taken back after its first byte has arrived? */
-static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c, u8 *host)
+static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *c,
+				const struct rig_end *host)
 {
-	struct ib_sge sge = { .length = CARD_SIZE, .lkey = r->b.pd->local_dma_lkey };
+	struct ib_sge sge = { host->dma, CARD_SIZE, r->b.pd->local_dma_lkey };
 	struct ib_mr *mr = card_mr(test, c, r->a.pd, 0, CARD_SIZE);
 	struct ib_wc wc;
 
 	card_fill(c, 0, CARD_SIZE, CARD_FRESH);
-	memset(host, 0, CARD_SIZE);
-	sge.addr = ib_dma_map_single(r->b.ibdev, host, CARD_SIZE, DMA_BIDIRECTIONAL);
-	KUNIT_ASSERT_EQ(test, 0, ib_dma_mapping_error(r->b.ibdev, sge.addr));
+	memset(host->buf, 0, CARD_SIZE);
 	KUNIT_ASSERT_EQ(test, 0, post_long_elsewhere(r, mr, &sge));
-	while (!READ_ONCE(host[0]))
+	while (!READ_ONCE(host->buf[0]))
 		cond_resched();
 	KUNIT_EXPECT_EQ(test, 0, card_take_back(c, 0));
 	KUNIT_EXPECT_TRUE(test, rig_poll(r->a.scq, &wc));
-	ib_dma_unmap_single(r->b.ibdev, sge.addr, CARD_SIZE, DMA_BIDIRECTIONAL);
-	KUNIT_EXPECT_NULL(test, memchr(host, CARD_POISON, CARD_SIZE));
+	KUNIT_EXPECT_NULL(test, memchr(host->buf, CARD_POISON, CARD_SIZE));
 	card_mr_end(test, mr);
 	return wc.status == IB_WC_LOC_PROT_ERR;
 }
@@ -298,7 +283,7 @@ static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *
 static void long_message_does_not_keep_the_memory(struct kunit *test)
 {
 	struct card *c = card_up(test, false);
-	u8 *host = long_buffer(test);
+	struct rig_end *host = rig_block(test, &rig_new(test, "emu0", "emu1")->b, 0);
 	int tries = 400;
 	bool cut;
 

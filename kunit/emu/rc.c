@@ -4,9 +4,6 @@
  * message lengths, atomics, limits on outstanding reads, fences. The name of a case begins
  * with that of its row.
  */
-#include <linux/gfp.h>
-#include <linux/scatterlist.h>
-
 #include "emu/rig.h"
 #include "lib/objects.h"
 
@@ -219,101 +216,47 @@ static void p8_each_operation_without_data(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, RIG_BUF, 0xee));
 }
 
-/* P9, R16: a region of 2 GiB is made of 8 MiB of memory, with the first half mapped 511 times. */
+/* P9, R16: 2 GiB, of 8 MiB of memory. */
 
-#define HUGE_PAGE	SZ_4M
-#define HUGE_PAGES	(SZ_2G / HUGE_PAGE)
-#define HUGE_ORDER	get_order(HUGE_PAGE)
-
-/* A region of 2 GiB. */
+/* A region of the same block again and again, and another one at its end. */
 struct huge {
-	struct ib_device *ibdev;
-	/* Memory that backs all pages of the region but the last, and the last. */
-	struct page *page[2];
-	u64 dma[2];		/* DMA addresses of @page */
-	struct ib_mr *mr;	/* the region */
+	struct rig_end *first;	/* all but the last of the blocks; has the region */
+	struct rig_end *last;	/* the last */
 };
 
-static void huge_free(void *arg)
+static struct huge huge_new(struct kunit *test, struct rig_end *e)
 {
-	struct huge *h = arg;
-	int i;
+	struct huge h = { rig_block(test, e, 0), rig_block(test, e, 0) };
 
-	for (i = 0; i < 2 && h->page[i]; i++) {
-		ib_dma_unmap_page(h->ibdev, h->dma[i], HUGE_PAGE, DMA_BIDIRECTIONAL);
-		__free_pages(h->page[i], HUGE_ORDER);
-	}
-}
-
-static void huge_alloc(struct kunit *test, struct huge *h, struct ib_device *ibdev)
-{
-	int i;
-
-	h->ibdev = ibdev;
-	for (i = 0; i < 2; i++) {
-		h->page[i] = alloc_pages(GFP_KERNEL | __GFP_ZERO, HUGE_ORDER);
-		if (!h->page[i])
-			break;
-		h->dma[i] = ib_dma_map_page(ibdev, h->page[i], 0, HUGE_PAGE, DMA_BIDIRECTIONAL);
-	}
-	kvt_defer(test, huge_free, h);
-	KUNIT_ASSERT_EQ_MSG(test, 2, i, "no memory");
-}
-
-static void huge_register(struct kunit *test, struct huge *h, struct rig_end *e)
-{
-	struct scatterlist *sg = kunit_kcalloc(test, HUGE_PAGES, sizeof(*sg), GFP_KERNEL);
-	struct ib_wc wc;
-	int i, last;
-
-	KUNIT_ASSERT_NOT_NULL(test, sg);
-	sg_init_table(sg, HUGE_PAGES);
-	for (i = 0; i < HUGE_PAGES; i++) {
-		last = i == HUGE_PAGES - 1;
-		sg_set_page(&sg[i], h->page[last], HUGE_PAGE, 0);
-		sg_dma_address(&sg[i]) = h->dma[last];
-		sg_dma_len(&sg[i]) = HUGE_PAGE;
-	}
-	h->mr = kvt_mr(test, e->pd, HUGE_PAGES);
-	KUNIT_ASSERT_EQ(test, HUGE_PAGES, ib_map_mr_sg(h->mr, sg, HUGE_PAGES, NULL, HUGE_PAGE));
-	KUNIT_ASSERT_EQ(test, SZ_2G, h->mr->length);
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, h->mr, 5, ALL_ACCESS));
-	RIG_EXPECT_WC(test, e->scq, &wc, 5, IB_WC_SUCCESS);
-}
-
-static struct huge *huge_new(struct kunit *test, struct rig_end *e)
-{
-	struct huge *h = kvt_zalloc(test, sizeof(*h));
-
-	huge_alloc(test, h, e->ibdev);
-	huge_register(test, h, e);
+	rig_register_blocks(test, h.first, SZ_2G / RIG_BLOCK, h.last, ALL_ACCESS);
+	KUNIT_ASSERT_EQ(test, SZ_2G, h.first->mr->length);
 	return h;
 }
 
-/* The first and last word of page[0] and of page[1], numbered from 0 to 3. */
-static u64 *huge_word(struct huge *h, int i)
+/* The first and last word of the first and of the last block, numbered from 0 to 3. */
+static u64 *huge_word(const struct huge *h, int i)
 {
-	u64 *words = page_address(h->page[i / 2]);
+	u64 *words = (u64 *)(i / 2 ? h->last : h->first)->buf;
 
-	return i % 2 ? &words[HUGE_PAGE / sizeof(u64) - 1] : words;
+	return i % 2 ? &words[RIG_BLOCK / sizeof(u64) - 1] : words;
 }
 
 static void huge_move(struct kunit *test, enum ib_wr_opcode op)
 {
 	struct rig *r = rig_open_between_two(test);
-	struct huge *from = huge_new(test, &r->a);
-	struct huge *to = huge_new(test, &r->b);
-	struct ib_sge sge = { from->mr->iova, SZ_2G, from->mr->lkey };
-	struct ib_sge rsge = { to->mr->iova, SZ_2G, to->mr->lkey };
+	struct huge from = huge_new(test, &r->a), to = huge_new(test, &r->b);
+	struct ib_mr *local = from.first->mr, *remote = to.first->mr;
+	struct ib_sge sge = { local->iova, SZ_2G, local->lkey };
+	struct ib_sge rsge = { remote->iova, SZ_2G, remote->lkey };
 	struct ib_recv_wr rwr = { .wr_id = 77, .sg_list = &rsge, .num_sge = 1 };
 	struct ib_rdma_wr wr;
 	int i;
 
 	for (i = 0; i < 4; i++)
-		*huge_word(from, i) = 0x1000 + i;
+		*huge_word(&from, i) = 0x1000 + i;
 	op_wr(test, r, &wr, op, &sge, 1);
-	wr.remote_addr = to->mr->iova;
-	wr.rkey = to->mr->rkey;
+	wr.remote_addr = remote->iova;
+	wr.rkey = remote->rkey;
 	if (uses_receive(op))
 		KUNIT_ASSERT_EQ(test, 0, ib_post_recv(r->b.qp, &rwr, NULL));
 	ib_req_notify_cq(r->a.scq, IB_CQ_NEXT_COMP);
@@ -322,7 +265,7 @@ static void huge_move(struct kunit *test, enum ib_wr_opcode op)
 	wait_for_completion_timeout(&r->a.got_call, 10 * KVT_TIMEOUT);
 	op_expect_done(test, r, op, SZ_2G);
 	for (i = 0; i < 4; i++)
-		KUNIT_EXPECT_EQ(test, 0x1000 + i, *huge_word(to, i));
+		KUNIT_EXPECT_EQ(test, 0x1000 + i, *huge_word(&to, i));
 }
 
 static void huge_is_slow(struct kunit *test)

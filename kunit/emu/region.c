@@ -40,8 +40,6 @@ static struct rig *rig_another(struct kunit *test, struct rig *r)
 	struct rig *other = kvt_zalloc(test, sizeof(*other));
 
 	*other = *r;
-	init_completion(&other->a.got_event);
-	init_completion(&other->b.got_event);
 	rig_start(test, other);
 	return other;
 }

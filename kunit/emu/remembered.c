@@ -6,7 +6,6 @@
  */
 #include <linux/delay.h>
 #include <linux/mman.h>
-#include <linux/scatterlist.h>
 #include <kverbs/delay.h>
 
 #include "emu/rig.h"
@@ -183,26 +182,6 @@ static void inline_data_takes_no_cursor(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(m.r->b.buf, sizeof(data), 3));
 }
 
-/* Two pages of @e the wrong way round, as a region. */
-static struct ib_mr *swapped_pages(struct kunit *test, struct rig_end *e)
-{
-	struct ib_mr *mr = rig_mr(test, e->pd);
-	struct scatterlist sg[2];
-	struct ib_wc wc;
-	int i;
-
-	sg_init_table(sg, 2);
-	for (i = 0; i < 2; i++) {
-		sg_set_buf(&sg[i], e->buf + (1 - i) * PAGE_SIZE, PAGE_SIZE);
-		sg_dma_address(&sg[i]) = e->dma + (1 - i) * PAGE_SIZE;
-		sg_dma_len(&sg[i]) = PAGE_SIZE;
-	}
-	KUNIT_ASSERT_EQ(test, 2, ib_map_mr_sg(mr, sg, 2, NULL, PAGE_SIZE));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, mr, 8, ACCESS));
-	RIG_EXPECT_WC(test, e->scq, &wc, 8, IB_WC_SUCCESS);
-	return mr;
-}
-
 /*
  * Only the part of an element that the message uses decides whether it is contiguous: if an
  * element spans two pages, the message may lie in the first or in both.
@@ -214,7 +193,7 @@ static void pages_that_do_not_follow_take_a_cursor(struct kunit *test)
 	struct rig_end *e = side_end(m.r, side);
 	struct ib_sge *sge = side_sge(&m, side);
 	u8 *there = e->buf + 2 * PAGE_SIZE;
-	struct ib_mr *mr = swapped_pages(test, e);
+	struct ib_mr *mr = rig_swapped_pages(test, e, ACCESS);
 
 	*sge = (struct ib_sge) { .lkey = mr->lkey };
 	sge->length = LEN;

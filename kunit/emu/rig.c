@@ -3,7 +3,6 @@
  * Two connected queue pairs of the emulated HCA, with memory at both ends.
  */
 #include <linux/irq_work.h>
-#include <linux/scatterlist.h>
 
 #include "emu/rig.h"
 #include "lib/objects.h"
@@ -49,9 +48,10 @@ static void rig_make_cqs(struct kunit *test, struct rig_end *e)
 	e->rcq = KVT_OWN(test, ib_create_cq(e->ibdev, rig_called, NULL, e, &attr), kvt_end_cq);
 }
 
-static void rig_make_buf(struct kunit *test, struct rig_end *e)
+/* A buffer that the end of the case frees. */
+void rig_make_buf(struct kunit *test, struct rig_end *e, size_t size)
 {
-	e->size = RIG_BUF;
+	e->size = size;
 	e->buf = KVT_PTR(test, kzalloc(e->size, GFP_KERNEL));
 	e->dma = ib_dma_map_single(e->ibdev, e->buf, e->size, DMA_BIDIRECTIONAL);
 	if (ib_dma_mapping_error(e->ibdev, e->dma)) {
@@ -83,7 +83,7 @@ void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 por
 	e->lid = attr.lid;
 	e->pd = kvt_pd(test, e->ibdev);
 	rig_make_cqs(test, e);
-	rig_make_buf(test, e);
+	rig_make_buf(test, e, RIG_BUF);
 }
 EXPORT_SYMBOL_GPL(rig_end_up);
 
@@ -146,6 +146,8 @@ void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_init_attr init = r->init;
 
+	/* The end may be a copy of another one. */
+	init_completion(&e->got_event);
 	init.send_cq = e->scq;
 	init.recv_cq = e->rcq;
 	init.srq = e->srq;
@@ -691,83 +693,6 @@ int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	return ib_post_send(e->qp, &wr.wr, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_atomic);
-
-/**
- * rig_mr() - allocate an MR for fast registration of an end's buffer
- * @test: the running case
- * @pd: PD of the MR
- *
- * Return: the MR.
- */
-struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd)
-{
-	return kvt_mr(test, pd, RIG_BUF / PAGE_SIZE + 1);
-}
-EXPORT_SYMBOL_GPL(rig_mr);
-
-/**
- * rig_map() - map a part of the buffer into a region
- * @e: the end
- * @mr: the region
- * @offset: bytes from the start of the buffer
- * @len: bytes
- *
- * Return: 1 if all of it was mapped.
- */
-int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len)
-{
-	struct scatterlist sg;
-
-	sg_init_one(&sg, e->buf + offset, len);
-	sg_dma_address(&sg) = e->dma + offset;
-	sg_dma_len(&sg) = len;
-	return ib_map_mr_sg(mr, &sg, 1, NULL, PAGE_SIZE);
-}
-EXPORT_SYMBOL_GPL(rig_map);
-
-/**
- * rig_post_reg() - post a signaled REG_MR
- * @e: the end
- * @mr: a region that is mapped
- * @id: wr_id
- * @access: IB_ACCESS_*
- *
- * Return: the result of ib_post_send().
- */
-int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access)
-{
-	struct ib_reg_wr wr = {
-		.wr = {
-			.wr_id = id,
-			.opcode = IB_WR_REG_MR,
-			.send_flags = IB_SEND_SIGNALED,
-		},
-		.mr = mr,
-		.key = mr->rkey,
-		.access = access,
-	};
-
-	return ib_post_send(e->qp, &wr.wr, NULL);
-}
-EXPORT_SYMBOL_GPL(rig_post_reg);
-
-/**
- * rig_register() - register the end's whole buffer as its region
- * @test: the running case
- * @e: end of a connected rig
- * @access: IB_ACCESS_*
- */
-void rig_register(struct kunit *test, struct rig_end *e, int access)
-{
-	struct ib_wc wc;
-
-	e->mr = rig_mr(test, e->pd);
-	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, 0, e->size));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(e, e->mr, 0x4d52, access));
-	RIG_EXPECT_WC(test, e->scq, &wc, 0x4d52, IB_WC_SUCCESS);
-	KUNIT_EXPECT_EQ(test, IB_WC_REG_MR, wc.opcode);
-}
-EXPORT_SYMBOL_GPL(rig_register);
 
 /**
  * rig_poll() - wait for the next completion

@@ -15,6 +15,8 @@
 #define RIG_INLINE	64
 #define RIG_CQE		256
 #define RIG_BUF		SZ_64K
+/* A long buffer. As the page of a region it makes the longest of them. */
+#define RIG_BLOCK	SZ_4M
 
 /* One end of the connection. */
 struct rig_end {
@@ -56,17 +58,18 @@ struct rig {
 	u8 max_rd;			/* initiator depth, for modify_qp to RTS */
 };
 
+void rig_make_buf(struct kunit *test, struct rig_end *e, size_t size);
 void rig_end_up(struct kunit *test, struct rig_end *e, const char *name, u32 port);
 struct rig *rig_alloc(struct kunit *test);
 struct rig *rig_new(struct kunit *test, const char *dev_a, const char *dev_b);
 void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e);
 void rig_make_qps(struct kunit *test, struct rig *r);
 void rig_connect(struct kunit *test, struct rig *r);
+void rig_reconnect(struct kunit *test, struct rig *r);
+void rig_connect_end(struct kunit *test, struct rig *r, struct rig_end *e, struct rig_end *peer);
 void rig_start(struct kunit *test, struct rig *r);
 struct rig *rig_up(struct kunit *test, const char *dev_a, const char *dev_b);
 
-void rig_reconnect(struct kunit *test, struct rig *r);
-void rig_connect_end(struct kunit *test, struct rig *r, struct rig_end *e, struct rig_end *peer);
 #define RIG_WARM_LEN	64
 #define RIG_WARM_ACCESS	(IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE | IB_ACCESS_REMOTE_READ)
 #define RIG_BAD_KEY	0xabcdef00
@@ -102,15 +105,20 @@ int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len);
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len);
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey);
+int rig_inv(struct rig_end *e, enum ib_wr_opcode op, u64 id, u32 key);
 int rig_atomic(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	       const struct ib_atomic_wr *target);
 void rig_send_wr(struct ib_send_wr *wr, u64 id, struct ib_sge *sge, int num);
-int rig_inv(struct rig_end *e, enum ib_wr_opcode op, u64 id, u32 key);
 
 struct ib_mr *rig_mr(struct kunit *test, struct ib_pd *pd);
 int rig_map(struct rig_end *e, struct ib_mr *mr, size_t offset, u32 len);
 int rig_post_reg(struct rig_end *e, struct ib_mr *mr, u64 id, int access);
 void rig_register(struct kunit *test, struct rig_end *e, int access);
+void rig_register_apart(struct kunit *test, struct rig_end *e, int access);
+struct ib_mr *rig_swapped_pages(struct kunit *test, struct rig_end *e, int access);
+struct rig_end *rig_block(struct kunit *test, const struct rig_end *e, u8 fill);
+void rig_register_blocks(struct kunit *test, struct rig_end *block, u32 nr,
+			 const struct rig_end *last, int access);
 void rig_destroy_qp(struct kunit *test, struct rig_end *e);
 
 void rig_expect_event(struct kunit *test, struct rig_end *e, enum ib_event_type want);

@@ -600,24 +600,6 @@ static void type_name(const enum ib_qp_type *type, char *desc)
 
 KUNIT_ARRAY_PARAM(type, types, type_name);
 
-/* Registers all of the end's buffer as a region of the end's own PD. */
-static void own_region(struct kunit *test, struct rig_end *e)
-{
-	struct rig *r = rig_new(test, "emu0", "emu0");
-	struct rig_end of = *e;
-	struct ib_wc wc;
-
-	/* Post the REG_MR to another QP of that PD, as the end's own may be of any type. */
-	r->b.pd = e->pd;
-	r->b.ibdev = e->ibdev;
-	rig_start(test, r);
-	of.qp = r->b.qp;
-	e->mr = rig_mr(test, e->pd);
-	KUNIT_ASSERT_EQ(test, 1, rig_map(e, e->mr, 0, e->size));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&of, e->mr, 5, IB_ACCESS_LOCAL_WRITE));
-	RIG_EXPECT_WC(test, r->b.scq, &wc, 5, IB_WC_SUCCESS);
-}
-
 static int recv_by_region(struct shared *s, struct rig_end *e, u64 id)
 {
 	struct ib_sge sge = { e->mr->iova, SLOT, e->mr->lkey };
@@ -636,8 +618,8 @@ static void srq_keys_are_of_its_pd(struct kunit *test)
 	size_t head = type == IB_QPT_UD ? RIG_GRH : 0;
 	struct ib_wc wc;
 
-	own_region(test, &first->b);
-	own_region(test, &r->b);
+	rig_register_apart(test, &first->b, IB_ACCESS_LOCAL_WRITE);
+	rig_register_apart(test, &r->b, IB_ACCESS_LOCAL_WRITE);
 	rig_fill(r->a.buf, LEN, 3);
 	KUNIT_ASSERT_EQ(test, 0, recv_by_region(s, &first->b, 1));
 	KUNIT_ASSERT_EQ(test, 0, any_send(test, r, 7));
