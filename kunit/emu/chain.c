@@ -96,20 +96,12 @@ static void chain_post_meanwhile(struct kunit *test, struct chain *c, void (*fn)
 static void expect_ended(struct kunit *test, struct chain *c, u32 from, u32 to,
 			 enum ib_wc_status status)
 {
-	struct ib_wc wc;
-	u32 i;
-
-	for (i = from; i < to; i++)
-		RIG_EXPECT_WC(test, c->m.r->a.scq, &wc, i, status);
+	rig_expect_wcs(test, c->m.r->a.scq, from, to - from, status);
 }
 
 static void expect_received(struct kunit *test, struct chain *c, u32 from, u32 to)
 {
-	struct ib_wc wc;
-	u32 i;
-
-	for (i = from; i < to; i++)
-		RIG_EXPECT_WC(test, c->m.r->b.rcq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, c->m.r->b.rcq, from, to - from, IB_WC_SUCCESS);
 }
 
 /* The doorbell is idle, and the shortcut is taken again. */
@@ -197,11 +189,9 @@ static void chain_over_a_new_connection(struct kunit *test)
 {
 	const struct chain_op *op = test->param_value;
 	struct chain *c = chain_new(test, op->op, CHAIN);
-	u32 i;
 
 	rig_reconnect(test, c->m.r);
-	for (i = 0; i < CHAIN; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&c->m.r->b, i, 0, LEN));
+	rig_recv_many(test, &c->m.r->b, 0, CHAIN, LEN);
 	chain_post_counted(test, c, 0);
 	expect_ended(test, c, 0, CHAIN, IB_WC_SUCCESS);
 }

@@ -92,8 +92,7 @@ static void send_until_overrun(struct kunit *test, struct rig *r, int room)
 	struct ib_wc wc;
 	int i;
 
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+	rig_recv_many(test, &r->b, 0, RIG_WR, 8);
 	for (i = 0; i < room; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
@@ -107,15 +106,12 @@ static void c13_overrun_by_receives_counts_every_loss(struct kunit *test)
 	u64 before = lost_by_port("emu1");
 	struct small *s = NULL;
 	struct rig *r = rig_small(test, &s);
-	struct ib_wc wc;
-	int i;
 
 	send_until_overrun(test, r, SMALL);
 	/* All receives without room in the CQ are counted as lost, flushed ones included. */
 	KUNIT_EXPECT_TRUE(test, small_loses(s, RIG_WR - SMALL));
 	expect_told_once(test, s, &r->b);
-	for (i = 0; i < SMALL; i++)
-		RIG_EXPECT_WC(test, s->cq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, s->cq, 0, SMALL, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(s->cq));
 	KUNIT_EXPECT_TRUE(test, lost_by_port_becomes("emu1", before + RIG_WR - SMALL));
 }
@@ -140,14 +136,11 @@ static void c13_overrun_by_sends_ends_the_sender(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct small *s = small_cq(test, r->a.ibdev);
-	int i;
 
 	r->a.scq = s->cq;
 	rig_start(test, r);
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+	rig_recv_many(test, &r->b, 0, RIG_WR, 8);
+	rig_send_many(test, &r->a, 0, RIG_WR, 8);
 	KUNIT_EXPECT_TRUE(test, small_loses(s, RIG_WR - SMALL));
 	expect_told_once(test, s, &r->a);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -157,10 +150,8 @@ static void c13_flush_that_finds_no_room_is_told(struct kunit *test)
 {
 	struct small *s = NULL;
 	struct rig *r = rig_small(test, &s);
-	int i;
 
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+	rig_recv_many(test, &r->b, 0, RIG_WR, 8);
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_ERR));
 	KUNIT_EXPECT_TRUE(test, small_loses(s, RIG_WR - SMALL));
 	expect_told_once(test, s, &r->b);

@@ -207,8 +207,7 @@ static void lost_receive_completion_fails_the_sender(struct kunit *test)
 	u32 i;
 
 	KUNIT_ASSERT_EQ(test, 0, ib_resize_cq(r->b.rcq, 2));
-	for (i = 0; i < 4; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, LEN));
+	rig_recv_many(test, &r->b, 0, 4, LEN);
 	for (i = 0; i < 3; i++)
 		EXPECT_REACHED(test, "emu_direct_execute", rig_send(&r->a, i, 0, LEN));
 	for (i = 0; i < 2; i++)
@@ -670,11 +669,9 @@ static void chained_send_is_the_consumers_when_it_completes(struct kunit *test)
 {
 	struct owned o = {};
 	struct ib_wc wc;
-	int i;
 
 	owned_init(test, &o);
-	for (i = 0; i < 3; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&o.r->b, i, 0, LEN));
+	rig_recv_many(test, &o.r->b, 0, 3, LEN);
 	/* With immediate data, so that it takes the long way. */
 	o.send[0].opcode = IB_WR_SEND_WITH_IMM;
 	o.send[0].next = &o.send[1];

@@ -432,7 +432,6 @@ static void q2_error_flushes_unsignaled_sends_too(struct kunit *test)
 	struct rig *r = rig_of_param(test);
 	struct ib_sge sge = rig_sge(&r->a, 0, 8);
 	struct ib_send_wr wr;
-	struct ib_wc wc;
 	int i;
 
 	for (i = 0; i < 4; i++) {
@@ -441,8 +440,7 @@ static void q2_error_flushes_unsignaled_sends_too(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 	}
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
-	for (i = 0; i < 4; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+	rig_expect_wcs(test, r->a.scq, 0, 4, IB_WC_WR_FLUSH_ERR);
 }
 
 struct drained {
@@ -524,10 +522,8 @@ static void q3_reset_empties_the_queues(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.rcq));
 	/* After the reset, the queue pairs work again. */
 	rig_connect(test, r);
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 50 + i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 70 + i, 0, 8));
+	rig_recv_many(test, &r->b, 50, RIG_WR, 8);
+	rig_send_many(test, &r->a, 70, RIG_WR, 8);
 	for (i = 0; i < RIG_WR; i++)
 		RIG_EXPECT_DELIVERED(test, r, &wc, 70 + i, 50 + i);
 }
@@ -568,18 +564,14 @@ static void c15_destroy_drops_completions_not_polled(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
 	struct ib_wc wc;
-	int i;
 
-	for (i = 0; i < 4; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 100 + i, 0, 8));
-	for (i = 0; i < 4; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+	rig_recv_many(test, &r->b, 100, 4, 8);
+	rig_send_many(test, &r->a, 0, 4, 8);
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 0, IB_WC_SUCCESS);
 	rig_destroy_qp(test, &r->a);
 	/* No completion names a queue pair that is gone. */
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
-	for (i = 0; i < 4; i++)
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 100 + i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, r->b.rcq, 100, 4, IB_WC_SUCCESS);
 }
 
 /* Most of a CQ, twice: as if what was dropped had never been in it. */
@@ -587,22 +579,14 @@ static void c15_destroy_drops_completions_not_polled(struct kunit *test)
 
 static void send_unpolled(struct kunit *test, struct rig *r)
 {
-	struct ib_wc wc;
-	int i;
-
-	for (i = 0; i < DROPPED; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
-	for (i = 0; i < DROPPED; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	for (i = 0; i < DROPPED; i++)
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+	rig_recv_many(test, &r->b, 0, DROPPED, 8);
+	rig_send_many(test, &r->a, 0, DROPPED, 8);
+	rig_expect_wcs(test, r->b.rcq, 0, DROPPED, IB_WC_SUCCESS);
 }
 
 static void c15_dropped_completions_leave_room_for_others(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_wc wc;
-	int i;
 
 	rig_destroy_qp(test, &r->a);
 	rig_destroy_qp(test, &r->b);
@@ -613,8 +597,7 @@ static void c15_dropped_completions_leave_room_for_others(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
 	rig_connect_end(test, r, &r->a, &r->b);
 	send_unpolled(test, r);
-	for (i = 0; i < DROPPED; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, r->a.scq, 0, DROPPED, IB_WC_SUCCESS);
 	rig_expect_no_event(test, &r->a);
 }
 
@@ -704,16 +687,12 @@ static void q6_destroy_under_traffic_ends(struct kunit *test)
 	kvt_print_length(test, "queue pairs destroyed under traffic", rounds);
 	for (i = 0; i < rounds; i++) {
 		struct kvt_thread *t;
-		struct ib_wc wc;
-		int n;
 
 		rig_start(test, r);
-		for (n = 0; n < RIG_WR; n++)
-			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, n, 0, 4096));
+		rig_recv_many(test, &r->b, 0, RIG_WR, 4096);
 		t = kvt_thread_start(test, kvt_other_cpu(), hammer_fn, h);
 		/* Destroy amid traffic: some messages have arrived, others are in flight. */
-		for (n = 0; n < 4; n++)
-			RIG_EXPECT_WC(test, r->b.rcq, &wc, n, IB_WC_SUCCESS);
+		rig_expect_wcs(test, r->b.rcq, 0, 4, IB_WC_SUCCESS);
 		rig_destroy_qp(test, &r->b);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 		KUNIT_ASSERT_EQ(test, 0, kvt_thread_stop(t));

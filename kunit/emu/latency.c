@@ -139,14 +139,6 @@ void lat_post_all(struct lat_load *load, const struct kvt_run *run)
 	load->at = 0;
 }
 
-void lat_fill_receives(struct kunit *test, struct rig_end *e, int nr, u32 len)
-{
-	int i;
-
-	for (i = 0; i < nr; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(e, i, 0, len));
-}
-
 /* Polls @wanted completions; returns how many there were, less those of another status. */
 int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status)
 {

@@ -47,7 +47,6 @@ void lat_add_rc(struct kunit *test, struct lat_load *load);
 void lat_scatter(struct rig_end *e, struct ib_sge *sge, int num, u32 len);
 void lat_post(void *arg);
 void lat_post_all(struct lat_load *load, const struct kvt_run *run);
-void lat_fill_receives(struct kunit *test, struct rig_end *e, int nr, u32 len);
 int lat_collect(struct ib_cq *cq, int wanted, enum ib_wc_status status);
 
 #endif

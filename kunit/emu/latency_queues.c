@@ -41,7 +41,7 @@ static void crowd_fill_receives(struct kunit *test, struct lat_load *load)
 	int i;
 
 	for (i = 0; i < load->nr; i++)
-		lat_fill_receives(test, &load->end[i], load->nr_wr, load->sge[0].length);
+		rig_recv_many(test, &load->end[i], 0, load->nr_wr, load->sge[0].length);
 }
 
 static void crowd_expect(struct kunit *test, struct lat_load *load, enum ib_wc_status status)

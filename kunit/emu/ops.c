@@ -253,8 +253,7 @@ static void c1_c2_unsignaled_sends_complete_silently(struct kunit *test)
 
 	/* Many times the SQ's depth: polling the signaled send makes room for all of them. */
 	for (round = 0; round < 20; round++) {
-		for (i = 0; i < RIG_WR; i++)
-			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+		rig_recv_many(test, &r->b, 0, RIG_WR, 8);
 		for (i = 0; i < RIG_WR; i++) {
 			rig_send_wr(&wr, i, &sge, 1);
 			if (i != RIG_WR - 1)
@@ -263,8 +262,7 @@ static void c1_c2_unsignaled_sends_complete_silently(struct kunit *test)
 		}
 		RIG_EXPECT_WC(test, r->a.scq, &wc, RIG_WR - 1, IB_WC_SUCCESS);
 		KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
-		for (i = 0; i < RIG_WR; i++)
-			RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+		rig_expect_wcs(test, r->b.rcq, 0, RIG_WR, IB_WC_SUCCESS);
 	}
 }
 
@@ -287,8 +285,7 @@ static void c2_mixed_sends_complete_in_order(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, wr, NULL));
 	for (i = 0; i < RIG_WR; i += 3)
 		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, 100 + i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, r->b.rcq, 100, RIG_WR, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 

@@ -59,14 +59,10 @@ static void p1_send_before_rts_is_refused(struct kunit *test)
 static void p2_send_in_error_is_flushed_in_order(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct ib_wc wc;
-	int i;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+	rig_send_many(test, &r->a, 0, RIG_WR, 8);
+	rig_expect_wcs(test, r->a.scq, 0, RIG_WR, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
@@ -107,8 +103,7 @@ static void p4_chain_stops_at_the_bad_request(struct kunit *test)
 			wr[i].next = i < 4 ? &wr[i + 1] : NULL;
 		}
 		wr[k].num_sge = RIG_SGE + 1;
-		for (i = 0; i < k; i++)
-			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+		rig_recv_many(test, &r->b, 0, k, 8);
 		bad = NULL;
 		KUNIT_EXPECT_EQ(test, -EINVAL, ib_post_send(r->a.qp, wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr[k]);
@@ -153,13 +148,11 @@ static void p5_full_send_queue_is_usable_again(struct kunit *test)
 
 	for (round = 0; round < 3; round++) {
 		/* The peer has no receive: all of these sends wait. */
-		for (i = 0; i < RIG_WR; i++)
-			KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+		rig_send_many(test, &r->a, 0, RIG_WR, 8);
 		rig_send_wr(&wr, 99, &sge, 1);
 		KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_send(r->a.qp, &wr, &bad));
 		KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
-		for (i = 0; i < RIG_WR; i++)
-			KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+		rig_recv_many(test, &r->b, 0, RIG_WR, 8);
 		for (i = 0; i < RIG_WR; i++) {
 			RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
 			RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
@@ -172,14 +165,10 @@ static void p5_send_queue_is_full_until_polled(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	struct ib_wc wc;
-	int i;
 
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+	rig_recv_many(test, &r->b, 0, RIG_WR, 8);
+	rig_send_many(test, &r->a, 0, RIG_WR, 8);
+	rig_expect_wcs(test, r->b.rcq, 0, RIG_WR, IB_WC_SUCCESS);
 	/* All sends were executed, but take room until their completions are polled. */
 	KUNIT_EXPECT_EQ(test, -ENOMEM, rig_send(&r->a, 99, 0, 8));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 0, IB_WC_SUCCESS);
@@ -193,10 +182,8 @@ static void p5_full_receive_queue_is_usable_again(struct kunit *test)
 	const struct ib_recv_wr *bad = NULL;
 	struct ib_recv_wr wr = { .wr_id = 99 };
 	struct ib_wc wc;
-	int i;
 
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
+	rig_recv_many(test, &r->b, 0, RIG_WR, 8);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, ib_post_recv(r->b.qp, &wr, &bad));
 	KUNIT_EXPECT_PTR_EQ(test, bad, &wr);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));

@@ -21,7 +21,6 @@ static void p2_send_in_sqe_is_flushed_in_order(struct kunit *test)
 	struct ib_send_wr wr;
 	struct ib_sge sge;
 	struct ib_wc wc;
-	int i;
 
 	r->init.qp_type = IB_QPT_UC;
 	rig_start(test, r);
@@ -31,10 +30,8 @@ static void p2_send_in_sqe_is_flushed_in_order(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr, NULL));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 100, IB_WC_LOC_PROT_ERR);
 	KUNIT_ASSERT_EQ(test, IB_QPS_SQE, rig_state(r->a.qp));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+	rig_send_many(test, &r->a, 0, RIG_WR, 8);
+	rig_expect_wcs(test, r->a.scq, 0, RIG_WR, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_EXPECT_EQ(test, IB_QPS_SQE, rig_state(r->a.qp));
 }
@@ -95,21 +92,15 @@ static void c3_error_names_request_queue_pair_and_cause(struct kunit *test)
 static void c14_resize_below_what_is_there(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_wc wc;
-	int i;
 
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, i, 0, 8));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+	rig_recv_many(test, &r->b, 0, RIG_WR, 8);
+	rig_send_many(test, &r->a, 0, RIG_WR, 8);
 	/* What was sent has been received: the CQ holds RIG_WR entries. */
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, r->a.scq, 0, RIG_WR, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->b.rcq, RIG_WR / 2));
 	KUNIT_EXPECT_EQ(test, 0, ib_resize_cq(r->b.rcq, RIG_WR));
 	KUNIT_EXPECT_EQ(test, -EINVAL, ib_resize_cq(r->b.rcq, RIG_WR / 2));
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->b.rcq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, r->b.rcq, 0, RIG_WR, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
 
@@ -178,8 +169,7 @@ static void q4_message_under_way_is_finished(struct kunit *test)
 	struct ib_wc wc;
 	int i;
 
-	for (i = 0; i < 3; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+	rig_send_many(test, &r->a, 0, 3, 8);
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 	/* The first send has begun: the SQ is not drained while it is being retried. */
@@ -249,16 +239,12 @@ static void q4_receives_go_on_in_sqd(struct kunit *test)
 static void q4_error_ends_what_sqd_holds(struct kunit *test)
 {
 	struct rig *r = rig_of_param(test);
-	struct ib_wc wc;
-	int i;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
-	for (i = 0; i < RIG_WR; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, i, 0, 8));
+	rig_send_many(test, &r->a, 0, RIG_WR, 8);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+	rig_expect_wcs(test, r->a.scq, 0, RIG_WR, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 }
 

@@ -31,7 +31,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 {
 	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct ib_wc wc;
-	int i, round;
+	int round;
 
 	r->init.qp_type = IB_QPT_UC;
 	r->init.cap.max_send_wr = CHAIN;
@@ -44,8 +44,7 @@ static void u7_recovery_flushes_what_was_posted_before(struct kunit *test)
 		post_chain(test, &r->a);
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
 		RIG_EXPECT_WC(test, r->a.scq, &wc, 0, IB_WC_LOC_PROT_ERR);
-		for (i = 1; i < CHAIN; i++)
-			RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+		rig_expect_wcs(test, r->a.scq, 1, CHAIN - 1, IB_WC_WR_FLUSH_ERR);
 	}
 	sched_set_normal(current, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));

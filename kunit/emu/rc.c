@@ -407,7 +407,6 @@ static void r20_one_at_a_time_serves_a_full_queue(struct kunit *test)
 {
 	enum ib_wr_opcode op = *(const enum ib_wr_opcode *)test->param_value;
 	struct rig *r = rig_new(test, "emu0", "emu1");
-	struct ib_wc wc;
 	int i;
 
 	if (op == IB_WR_RDMA_READ_WITH_INV)
@@ -417,8 +416,7 @@ static void r20_one_at_a_time_serves_a_full_queue(struct kunit *test)
 	rig_open(test, r);
 	for (i = 0; i < RIG_WR; i++)
 		KUNIT_ASSERT_EQ(test, 0, post_limited(r, op, i));
-	for (i = 0; i < RIG_WR; i++)
-		RIG_EXPECT_WC(test, r->a.scq, &wc, i, IB_WC_SUCCESS);
+	rig_expect_wcs(test, r->a.scq, 0, RIG_WR, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->a.qp));
 }
 

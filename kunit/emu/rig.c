@@ -590,6 +590,23 @@ int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len)
 EXPORT_SYMBOL_GPL(rig_recv);
 
 /**
+ * rig_recv_many() - post receives of one length at the start of an end's buffer
+ * @test: the running case
+ * @e: the end
+ * @id: wr_id of the first, which those of the others follow
+ * @nr: how many
+ * @len: bytes of each
+ */
+void rig_recv_many(struct kunit *test, struct rig_end *e, u64 id, u32 nr, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_recv(e, id + i, 0, len));
+}
+EXPORT_SYMBOL_GPL(rig_recv_many);
+
+/**
  * rig_send_wr() - fill in a signaled SEND, which the case may change
  * @wr: filled in
  * @id: wr_id
@@ -625,6 +642,23 @@ int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len)
 	return ib_post_send(e->qp, &wr, NULL);
 }
 EXPORT_SYMBOL_GPL(rig_send);
+
+/**
+ * rig_send_many() - post signaled SENDs of one length from the start of an end's buffer
+ * @test: the running case
+ * @e: the end
+ * @id: wr_id of the first, which those of the others follow
+ * @nr: how many
+ * @len: bytes of each
+ */
+void rig_send_many(struct kunit *test, struct rig_end *e, u64 id, u32 nr, u32 len)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		KUNIT_ASSERT_EQ(test, 0, rig_send(e, id + i, 0, len));
+}
+EXPORT_SYMBOL_GPL(rig_send_many);
 
 /**
  * rig_rdma() - post a signaled RDMA operation
@@ -706,6 +740,24 @@ bool rig_poll(struct ib_cq *cq, struct ib_wc *wc)
 	return kvt_until(ib_poll_cq(cq, 1, wc) == 1);
 }
 EXPORT_SYMBOL_GPL(rig_poll);
+
+/**
+ * rig_expect_wcs() - expect the completions of requests of which all end in the same way
+ * @test: the running case
+ * @cq: CQ that nobody else polls
+ * @id: wr_id of the first, which those of the others follow
+ * @nr: how many
+ * @want: status of each
+ */
+void rig_expect_wcs(struct kunit *test, struct ib_cq *cq, u64 id, u32 nr, enum ib_wc_status want)
+{
+	struct ib_wc wc;
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		RIG_EXPECT_WC(test, cq, &wc, id + i, want);
+}
+EXPORT_SYMBOL_GPL(rig_expect_wcs);
 
 /**
  * rig_empty() - check that a CQ has no completion

@@ -103,6 +103,8 @@ void rig_set_route(struct rdma_ah_attr *attr, const struct rig_end *from, const 
 struct ib_sge rig_sge(struct rig_end *e, size_t offset, u32 len);
 int rig_recv(struct rig_end *e, u64 id, size_t offset, u32 len);
 int rig_send(struct rig_end *e, u64 id, size_t offset, u32 len);
+void rig_recv_many(struct kunit *test, struct rig_end *e, u64 id, u32 nr, u32 len);
+void rig_send_many(struct kunit *test, struct rig_end *e, u64 id, u32 nr, u32 len);
 int rig_rdma(struct rig_end *e, enum ib_wr_opcode op, u64 id, size_t offset,
 	     u32 len, u64 remote, u32 rkey);
 int rig_inv(struct rig_end *e, enum ib_wr_opcode op, u64 id, u32 key);
@@ -128,6 +130,8 @@ bool rig_counts_to(struct kunit *test, struct rig_end *e, const char *name, u64 
 
 bool rig_poll(struct ib_cq *cq, struct ib_wc *wc);
 bool rig_empty(struct ib_cq *cq);
+void rig_expect_wcs(struct kunit *test, struct ib_cq *cq, u64 id, u32 nr,
+		    enum ib_wc_status want);
 
 #define RIG_EXPECT_WC(test, cq, wc, id, want)				\
 do {									\

@@ -266,8 +266,7 @@ static void u7_failed_send_stops_sends_only(struct kunit *test)
 	int i;
 
 	sqe_rig_up(test, &s);
-	for (i = 0; i < 8; i++)
-		KUNIT_ASSERT_EQ(test, 0, rig_recv(&s.r->b, 20 + i, 0, RIG_BUF));
+	rig_recv_many(test, &s.r->b, 20, 8, RIG_BUF);
 	KUNIT_ASSERT_EQ(test, 0, sqe_send(&s, 1));
 	bad = rig_sge(&s.r->a, 0, LEN);
 	bad.lkey = 0xabcdef00;
@@ -276,8 +275,7 @@ static void u7_failed_send_stops_sends_only(struct kunit *test)
 		KUNIT_ASSERT_EQ(test, 0, sqe_send(&s, i));
 	RIG_EXPECT_WC(test, s.r->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, s.r->a.scq, &wc, 2, IB_WC_LOC_PROT_ERR);
-	for (i = 3; i < 6; i++)
-		RIG_EXPECT_WC(test, s.r->a.scq, &wc, i, IB_WC_WR_FLUSH_ERR);
+	rig_expect_wcs(test, s.r->a.scq, 3, 3, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, IB_QPS_SQE, rig_state(s.r->a.qp));
 	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(s.r->b.qp));
 	KUNIT_EXPECT_FALSE(test, completion_done(&s.r->a.got_event));
