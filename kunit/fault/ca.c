@@ -87,10 +87,6 @@ MAKES(make_list, target, t, answered(t, &CA_REQ(LIST, .handle = t->h)))
 MAKES(make_fresh, target, t,
 	answered(t, &CA_REQ(QUERY_CA, .handle = t->h, .flags = KVERBS_CA_FRESH)))
 
-static void unmake_nothing(void *arg)
-{
-}
-
 static void opening(struct kunit *test)
 {
 	struct target *t = target_up(test);
@@ -104,7 +100,7 @@ static void objects_of_a_handle(struct kunit *test)
 	static const struct victim victims[] = {
 		{ "ALLOC_PD", make_pd, unmake_pd },
 		{ "REG_MR", make_mr, unmake_mr },
-		{ "LIST", make_list, unmake_nothing },
+		{ "LIST", make_list, kvt_nothing },
 	};
 	struct target *t;
 	int i;
@@ -126,7 +122,7 @@ static void fresh_query(struct kunit *test)
 	struct target *t = target_up(test);
 
 	before = ca_rig_attr(test, t->m->ibdev, t->h);
-	SWEEP(test, t->m, t, "QUERY_CA", make_fresh, unmake_nothing);
+	SWEEP(test, t->m, t, "QUERY_CA", make_fresh, kvt_nothing);
 	t->m->port[1].attr.lid = 0x99;
 	kvt_fail_nth(1);
 	KUNIT_EXPECT_EQ(test, -ENOMEM, make_fresh(t));

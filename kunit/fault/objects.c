@@ -46,10 +46,6 @@ struct target {
 	size_t size;			/* size of the memory, in bytes */
 };
 
-static void unmake_nothing(void *arg)
-{
-}
-
 /* --- objects ----------------------------------------------------------------- */
 
 MAKES(make_cq, target, t, KEEP(t, cq, ib_alloc_cq_any(t->m->ibdev, NULL, 32, IB_POLL_SOFTIRQ)))
@@ -198,8 +194,8 @@ static int make_changed(void *arg)
 static void changes_that_the_driver_has_made(struct kunit *test)
 {
 	static const struct victim victims[] = {
-		{ "ib_modify_port", make_port, unmake_nothing, UNDO_QUIET, .survives = true },
-		{ "ib_modify_device", make_changed, unmake_nothing, UNDO_QUIET,
+		{ "ib_modify_port", make_port, kvt_nothing, UNDO_QUIET, .survives = true },
+		{ "ib_modify_device", make_changed, kvt_nothing, UNDO_QUIET,
 		  .survives = true },
 	};
 	struct target t = {};

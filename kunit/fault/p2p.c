@@ -202,18 +202,14 @@ static int make_distance_many(void *arg)
 MAKES(make_distance, p2p_victim, v,
 	pci_p2pdma_distance(v->pdev, &v->clients, true) < 0 ? -ENOMEM : 0)
 
-static void unmake_nothing(void *arg)
-{
-}
-
 static const struct victim victims_of_a_list[] = {
 	{ "pci_p2pmem_find", make_found, unmake_found, UNDO_MAKES, .held = count_references },
 	{ "pci_p2pmem_find_many", make_found_many, unmake_found_many, UNDO_QUIET,
 	  .held = count_references },
 	{ "pci_p2pdma_assign_provider", make_assigned, unmake_assigned, UNDO_MAKES,
 	  .held = count_references },
-	{ "pci_p2pdma_distance", make_distance, unmake_nothing, .held = count_references },
-	{ "pci_p2pdma_distance_many", make_distance_many, unmake_nothing,
+	{ "pci_p2pdma_distance", make_distance, kvt_nothing, .held = count_references },
+	{ "pci_p2pdma_distance_many", make_distance_many, kvt_nothing,
 	  .held = count_references },
 };
 
