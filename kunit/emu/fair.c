@@ -212,18 +212,21 @@ static void long_message_survives_any_number_of_changes(struct kunit *test)
 /* A poster that arms the timer just as the queue pair is being changed, and is late to take it back. */
 struct late_owner {
 	struct rig_meanwhile change;
+	bool longer;	/* waits of the queue pair are longer from now on */
 	bool ended;
 };
 
-/* Waits of the queue pair are longer from now on. */
 static int change_queue_pair(void *arg)
 {
 	struct ib_qp_attr longest = { .min_rnr_timer = 0 };
 	struct late_owner *late = arg;
 	struct rig *r = late->change.r;
 
-	late->change.err = ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER) ?:
-			   rig_to(r->a.qp, IB_QPS_RTS);
+	late->change.err = ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER);
+	/* release: pairs with the acquire in change_comes() */
+	smp_store_release(&late->longer, true);
+	if (!late->change.err)
+		late->change.err = rig_to(r->a.qp, IB_QPS_RTS);
 	return 0;
 }
 
@@ -238,7 +241,10 @@ static void change_comes(void *arg)
 {
 	struct late_owner *late = arg;
 
-	rig_wait_for_freezer(&late->change);
+	kvt_thread_go(late->change.thread);
+	/* acquire: pairs with the release in change_queue_pair(), which may sleep before as well */
+	kvt_spin_until(smp_load_acquire(&late->longer));
+	late->change.waits = kvt_thread_sleeps(late->change.thread);
 	kverbs_delay_set_any("emu_qp_take_back", owner_is_late, late);
 }
 
