@@ -470,7 +470,6 @@ static void expect_event(struct kunit *test, struct file *file, u32 type)
 static void file_has_events_until_the_device_is_gone(struct kunit *test)
 {
 	struct kvt_thread *unreg;
-	struct ib_event event;
 	struct process p;
 	struct file *file;
 
@@ -479,10 +478,7 @@ static void file_has_events_until_the_device_is_gone(struct kunit *test)
 	mock_hold(p.m, MOCK_close_ca);
 	unreg = kvt_thread_start(test, -1, unregister_fn, p.m);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&p.m->hold.entered));
-	event = (struct ib_event) {
-		.device = p.m->ibdev, .event = IB_EVENT_PORT_ERR, .element.port_num = 1,
-	};
-	ib_dispatch_event(&event);
+	mock_event(p.m, 1, IB_EVENT_PORT_ERR);
 	mock_events_flush(p.m);
 	mock_hold_end(p.m);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
