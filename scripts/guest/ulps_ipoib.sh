@@ -13,6 +13,7 @@
 
 PORT=5001
 MIB=4
+IPERF_MIB=16
 NET=/sys/class/net
 
 insert() {
@@ -62,6 +63,28 @@ tcp() {
 	retry 100 listening && there nc 10.1.0.1 $PORT </tmp/pattern && wait $server &&
 		cmp /tmp/pattern /tmp/got &&
 		[ $(($(words emu1) - before)) -ge $((MIB << 18)) ]
+}
+
+# iperf [<argument>]: four connections at once. What the sender holds at the end is not sent any more,
+# and may be a third.
+iperf() {
+	before=$(($(words emu0) + $(words emu1)))
+	iperf3 -s -1 -p $PORT >/tmp/iperf 2>&1 &
+	server=$!
+	retry 100 listening && there iperf3 -c 10.1.0.1 -p $PORT -P 4 -n ${IPERF_MIB}M "$@" >/tmp/client 2>&1 &&
+		wait $server && grep -q 'SUM.*receiver' /tmp/client &&
+		[ $(($(words emu0) + $(words emu1) - before)) -ge $((IPERF_MIB << 17)) ] && return
+	cat /tmp/iperf /tmp/client
+	kill $server 2>/dev/null
+	return 1
+}
+
+has_iperf() {
+	command -v iperf3 >/dev/null
+}
+
+both_iperfs() {
+	iperf && iperf -R
 }
 
 # What goes receives, and answers nothing: when a device goes while it sends, IPoIB leaves work
@@ -165,11 +188,13 @@ check "another one in another network namespace" far_up
 check "they reach each other" soon_pings
 check "and by IPv6" retry 40 pings_by_ipv6
 check "data arrives as it was sent, by TCP" tcp
+! has_iperf || check "iperf3, in both directions" both_iperfs
 check "a link goes down, and comes back" link_goes
 check "a device goes under traffic, and comes back" device_goes
 check "the subnet administrator goes under traffic, and comes back" manager_goes
 ! can_connect || {
 	check "connections below IP" connected
+	! has_iperf || check "iperf3 over these, in both directions" both_iperfs
 	check "a device goes under connections, and comes back" connected_device_goes
 }
 on_mainline || check "IP over InfiniBand ends" ipoib_ends

@@ -270,8 +270,6 @@ ulps_uml() {
 # ulps_on <kernel>: all that there are, on kverbs' core.
 ulps_on() {
 	local kernel=$1 scsi="target_core_mod target_core_file sd_mod"
-	# Some are built into one kernel or the other.
-	local ciphers="ccm cmac ctr gcm ghash_generic sha512_generic"
 	need_build "$kernel"
 	modules="$(run_modules "$MODULES_DIR") $(ulps_modules "$kernel")"
 	build_job "${build_index["build, $kernel"]}" "build, ULPs, $kernel" build_ulps "$kernel"
@@ -284,12 +282,10 @@ ulps_on() {
 	ulps_guest "NFS over RDMA" ulps_nfs "nfsd nfs nfsv4"
 	ulps_guest "iSER" ulps_iser \
 		"libiscsi scsi_transport_iscsi iscsi_target_mod $scsi crc32c_generic" --tools iscsi
-	ulps_guest "IP over InfiniBand" ulps_ipoib ""
+	ulps_guest "IP over InfiniBand" ulps_ipoib "" --tools iperf3
 	ulps_guest "SRP on InfiniBand" ulps_srp_ib "$scsi scsi_transport_srp"
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
-	# So does ksmbd.
-	ulps_guest "SMB Direct" ulps_smb "$ciphers nls_utf8" --tools ksmbd --breaks "7 8"
 	ulps_processes
 }
 
@@ -305,6 +301,9 @@ part_ulps() {
 	ulps_on 6.1
 	needs=()
 	ulps_on 6.12
+	# As RDS does.
+	ulps_guest "SMB Direct" ulps_smb "ccm cmac gcm ghash_generic nls_utf8" --tools ksmbd \
+		--breaks "7 8"
 	ulps_processes_more
 	ulps_machines
 
@@ -318,7 +317,7 @@ part_ulps() {
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
 	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
 	mainline_ulps_guest ulps_rds rds_rdma
-	mainline_ulps_guest ulps_ipoib ib_ipoib
+	mainline_ulps_guest ulps_ipoib ib_ipoib --tools iperf3
 	mainline_ulps_guest ulps_srp_ib "ib_srp ib_srpt $scsi"
 	ulps_programs
 	ulps_copy_offload
