@@ -65,13 +65,14 @@ tcp() {
 		[ $(($(words emu1) - before)) -ge $((MIB << 18)) ]
 }
 
-# iperf [<argument>]: four connections at once. What the sender holds at the end is not sent any more,
+# iperf [<argument>]: four connections at once. What the sender holds at the end is never sent,
 # and may be a third.
 iperf() {
 	before=$(($(words emu0) + $(words emu1)))
 	iperf3 -s -1 -p $PORT >/tmp/iperf 2>&1 &
 	server=$!
-	retry 100 listening && there iperf3 -c 10.1.0.1 -p $PORT -P 4 -n ${IPERF_MIB}M "$@" >/tmp/client 2>&1 &&
+	retry 100 listening &&
+		there iperf3 -c 10.1.0.1 -p $PORT -P 4 -n ${IPERF_MIB}M "$@" >/tmp/client 2>&1 &&
 		wait $server && grep -q 'SUM.*receiver' /tmp/client &&
 		[ $(($(words emu0) + $(words emu1) - before)) -ge $((IPERF_MIB << 17)) ] && return
 	cat /tmp/iperf /tmp/client

@@ -28,7 +28,8 @@ two_ipv4_ends() {
 		ip rule del table local pref 0
 }
 
-# The ping: if a neighbour answers at once, rdma_cm has not listed yet whom to tell, and cifs gives up.
+# The ping: if a neighbour answers at once, rdma_cm has not yet listed whom to tell, and cifs gives
+# up.
 insert() {
 	ip link set lo up && core_up && two_ipv4_ends && add_device emu0 end0 &&
 		add_device emu1 veth0 && ping -c 1 $SERVER >/dev/null
@@ -83,7 +84,7 @@ link_goes() {
 	flaps_under emu1 write_file late && file_is_right late && rm /tmp/there/late
 }
 
-# device_goes <emu0|emu1>: without traffic, because cifs waits without end for a SEND that fails. The
+# device_goes <emu0|emu1>: without traffic, as cifs waits for ever for a SEND that fails. The
 # next write waits until cifs has connected again.
 device_goes() {
 	echo 0 >"$CONFIG/$1/enable" && [ ! -e "$IB/$1" ] && echo 1 >"$CONFIG/$1/enable" &&
