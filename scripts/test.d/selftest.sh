@@ -128,11 +128,27 @@ hotplug_red() {
 		--env "FAULT=fault=$1 CASES=${4:-clients} CYCLES=2 BOUND=${3:-5000} TRIES=60 SCAN_LEAKS=no" --run "$KV_SCRIPTS/guest/hotplug.sh"
 }
 
-# expect_red, and that once was enough: a hang of the guest's own is not taken for one of the emulator.
+# expect_red, and that once was enough.
 expect_red_at_once() {
 	expect_red "$@"
 	! grep -q 'Once more' "$work/selftest-$1.out" ||
 		check_failed "no hang is blamed on the emulator: $1" "$work/selftest-$1.out"
+}
+
+# Samples of guests that were late: stale* and still*, the emulator's faults, and own*.
+check_samples() {
+	local file whose
+	mkdir "$work/samples"
+	awk -v dir="$work/samples/" '
+		/^= / { file = dir $2; printf "" >file; next }
+		NF && file { print >file }' "$KV_SCRIPTS/selftest/samples.txt"
+	for file in "$work"/samples/*; do
+		whose=own
+		! awk -f "$KV_SCRIPTS/vm.d/stale.awk" "$file" || whose=stale
+		! awk -f "$KV_SCRIPTS/vm.d/still.awk" "$file" || whose=still
+		[[ ${file##*/} == $whose* ]] || echo "${file##*/}: taken for $whose"
+	done >"$work/samples.out"
+	check_empty "the emulator's hangs are told from a guest's own" "$work/samples.out"
 }
 
 # upward: prints what scripts/layers finds in a made-up tree in which the lowest floor calls and
@@ -297,6 +313,7 @@ exerciser_seeds() {
 part_selftest() {
 	local plain
 	seeded_on
+	spawn "samples of hung guests" check_samples
 	spawn "runs beyond the budget" check_budget
 	spawn "failures that a test made" check_injected
 	spawn_seed 1 upward upward_is_red
