@@ -339,15 +339,15 @@ static int find_free_slot(struct ib_gid_table *table, bool is_default)
 }
 
 /*
- * Whether a GID is for the slots of default GIDs. If entries that are still referenced occupy
- * these, one that is an address as well is for the others: it was one of them all along.
+ * Whether a new GID is for the slots of default GIDs. If entries that are still referenced occupy
+ * these, one that is an address as well gets another slot, as other addresses do.
  */
 static bool is_for_default(struct ib_gid_table *table, const struct ib_gid_want *want)
 {
 	return want->is_default && !(want->is_address && find_free_slot(table, true) < 0);
 }
 
-/* Of entries that are not for default GIDs after those that are: these may have left slots. */
+/* A default GID stays in another slot while it is wanted: consumers know it by its index. */
 static bool entry_is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
 			    struct ib_gid_want *want, unsigned int nr)
 {
@@ -355,8 +355,7 @@ static bool entry_is_wanted(struct ib_gid_table *table, struct gid_entry *entry,
 	unsigned int i;
 
 	for (i = 0; i < nr; i++) {
-		if (want[i].present ||
-		    (is_default ? !want[i].is_default : is_for_default(table, &want[i])) ||
+		if (want[i].present || (is_default && !want[i].is_default) ||
 		    want[i].type != entry->attr.gid_type ||
 		    want[i].ndev != rcu_access_pointer(entry->attr.ndev) ||
 		    memcmp(&want[i].gid, &entry->attr.gid, sizeof(want[i].gid)) ||

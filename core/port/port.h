@@ -37,7 +37,7 @@ u64 ib_cache_subnet_prefix(struct ib_device *dev, u32 port);
  * @type: its type
  * @ndev: its network device, held by the caller that fills this
  * @is_default: it belongs in the slots reserved for default GIDs
- * @is_address: it is a default GID, and an address of @ndev as well
+ * @is_address: if it is a default GID: it is an address of @ndev as well
  * @present: it was found in the table
  * @order: place in the list, in which they get the free slots
  */

@@ -270,9 +270,9 @@ static int compare_gids_and_order(const void *a, const void *b)
 }
 
 /*
- * Of GIDs that are listed twice, keeps the first: the link-local address usually is the default
- * GID, too, and is noted as such. Sorts rather than compares each with each: a container with a network device on top
- * of the port's can give it any number of addresses.
+ * Keeps the first of GIDs that are listed twice. A default GID that is also an address, as the
+ * link-local one usually is, is marked as such. Sorts, because a container with a network device
+ * on top of the port's can give it any number of addresses.
  */
 static void drop_duplicates(struct gid_list *list)
 {
@@ -496,7 +496,6 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 	struct net_device *ndev = netdev_notifier_info_to_dev(info);
 	bool bound;
 
-	/* Network devices of any type: it may have been an Ethernet device before. */
 	switch (event) {
 	case NETDEV_REGISTER:
 	case NETDEV_UNREGISTER:
