@@ -42,7 +42,7 @@
  * An entry has a pointer to its queue pair. Pollers have preemption off while they use the
  * pointer, and while they use a ring, so at most for a batch of entries. When a queue pair is
  * destroyed, emu_cq_forget_qp() strikes out its entries, and the queue pair is freed a grace
- * period later. In an entry that is struck out, a number takes the place of the pointer: how
+ * period later (those of a process's CQ are waited for instead). In an entry that is struck out, a number takes the place of the pointer: how
  * many entries in a row, from this one on, are struck out. Pollers may have interrupts off, and
  * so step over all of them at once. The number stays right until a poller has passed the entry,
  * because an entry that is struck out remains so until then, and only the holder of @resize_lock

@@ -333,7 +333,7 @@ free_doorbell:
 	return err;
 }
 
-/* Strikes out the queue pair's completions in its CQs; nothing adds more. */
+/* Strikes out the queue pair's completions in its CQs, or lets a process have them. No more come. */
 static void emu_qp_forget_completions(struct emu_qp *qp)
 {
 	emu_cq_forget_qp(to_ecq(qp->ibqp.send_cq), qp);

@@ -60,8 +60,8 @@ struct emu_refusal {
  *	posts from now on is to be flushed, too. Any context but NMI, preemption off; never while
  *	the queue pair is frozen
  * @completed: there may be something to poll. Any context but NMI
- * @settle: returns once the process has what is in its CQ now. Process context, with the CQ's
- *	resize_lock held
+ * @settle: wait until what is in a process's CQ now has been taken from there; a grace period later,
+ *	the process has it. Process context, with the CQ's resize_lock held
  */
 struct emu_user_ops {
 	bool (*fetch)(struct emu_qp *qp, struct emu_refusal *refusal);

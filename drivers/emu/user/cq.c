@@ -38,10 +38,7 @@
 #include "ring.h"
 #include "user.h"
 
-/* Completions that an owner copies at most; that takes less time than their messages took. */
-#define EMU_PUMP_BUDGET		256
-
-/* The same, in hard interrupt. */
+/* As EMU_PUMP_BUDGET, in hard interrupt. */
 #define EMU_PUMP_HARDIRQ	32
 
 /* IBV_WC_WITH_INV, as libibverbs has it: the kernel's bit for an invalidated key is another one. */
@@ -193,15 +190,12 @@ static void emu_user_cq_pump_or_queue(struct emu_user_cq *ucq)
 static void emu_user_cq_work(struct work_struct *work)
 {
 	struct emu_user_cq *ucq = container_of(work, struct emu_user_cq, work);
-	bool done;
 
 	kverbs_delay("emu_user_cq_work");
-	do {
-		preempt_disable();
-		done = emu_user_cq_pump(ucq);
-		preempt_enable();
-		cond_resched_tasks_rcu_qs();
-	} while (!done);
+	/* Queues itself rather than goes on, so that others can wait for what it does now. */
+	preempt_disable();
+	emu_user_cq_pump_or_queue(ucq);
+	preempt_enable();
 }
 
 void emu_user_completed(struct emu_cq *cq, bool solicited)
@@ -219,6 +213,21 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 }
 
 /*
+ * For loops until the owner has done something. The owner may be a thread that changes the size, and
+ * that this one, if it only yielded to its equals, might keep from running.
+ */
+static void emu_user_wait_for_owner(struct emu_user_cq *ucq)
+{
+	if (!flush_work(&ucq->work))
+		schedule_timeout_uninterruptible(1);
+}
+
+static bool emu_ring_is_behind(const struct emu_cq_ring *ring, u32 head)
+{
+	return (s32)(head - (u32)atomic_read(&ring->tail)) > 0;
+}
+
+/*
  * See @settle of struct emu_user_ops. Until a position rather than until nobody copies: other queue
  * pairs may complete without end.
  */
@@ -228,13 +237,12 @@ void emu_user_settle_cq(struct emu_cq *cq)
 	u32 head;
 
 	lockdep_assert_held(&cq->resize_lock);
-	/* acquire: pair E of queue/cq.c */
+	/* acquire: whoever sees a new ring sees it set up, as in queue/cq.c */
 	for (ring = smp_load_acquire(&cq->out); ring; ring = smp_load_acquire(&ring->next)) {
 		head = atomic_read(&ring->head);
-		while ((s32)(head - (u32)atomic_read(&ring->tail)) > 0) {
+		while (emu_ring_is_behind(ring, head)) {
 			emu_user_completed(cq, false);
-			flush_work(&cq->user->work);
-			cond_resched();
+			emu_user_wait_for_owner(cq->user);
 		}
 	}
 }
@@ -284,10 +292,8 @@ void emu_user_quiesce_cq(struct emu_cq *cq)
 
 	if (!ucq)
 		return;
-	while (atomic_read_acquire(&ucq->pump) != EMU_PUMP_IDLE) {
-		flush_work(&ucq->work);
-		cond_resched();
-	}
+	while (atomic_read_acquire(&ucq->pump) != EMU_PUMP_IDLE)
+		emu_user_wait_for_owner(ucq);
 	flush_work(&ucq->work);
 }
 
@@ -332,10 +338,8 @@ static int emu_user_cq_replace_ring(struct emu_user_cq *ucq, struct emu_uring *r
 {
 	int err;
 
-	while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_IDLE, EMU_PUMP_OWNED) != EMU_PUMP_IDLE) {
-		flush_work(&ucq->work);
-		cond_resched();
-	}
+	while (atomic_cmpxchg(&ucq->pump, EMU_PUMP_IDLE, EMU_PUMP_OWNED) != EMU_PUMP_IDLE)
+		emu_user_wait_for_owner(ucq);
 	err = emu_user_cq_move_entries(ucq, ring, cqe);
 	preempt_disable();
 	emu_user_cq_pump_or_queue(ucq);

@@ -32,6 +32,9 @@
 #include <rdma/ib_verbs.h>
 #include <rdma/rdma_user_rxe.h>
 
+/* Completions copied into a process's ring at most, before whoever copies leaves that to another. */
+#define EMU_PUMP_BUDGET		256
+
 /* The least size of an entry, as rdma_rxe has it. */
 #define EMU_URING_MIN_SHIFT	6
 
