@@ -141,9 +141,9 @@ int ib_refused(const struct ib_verb_call *call, int err, const char *fmt, ...)
 int ib_check_range(const struct ib_verb_call *call, const char *name, s64 value, s64 min, s64 max)
 {
 	if (value > max)
-		return ib_invalid(call, "%s %lld > %lld", name, value, max);
+		return ib_invalid(call, "%s %lld: must be at most %lld", name, value, max);
 	if (value < min)
-		return ib_invalid(call, "%s %lld < %lld", name, value, min);
+		return ib_invalid(call, "%s %lld: must be at least %lld", name, value, min);
 	return 0;
 }
 

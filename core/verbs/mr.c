@@ -332,7 +332,7 @@ static __cold int bad_sg(const struct ib_mr *mr, struct scatterlist *sgl, int sg
 	};
 
 	if (sg_nents <= 0)
-		return ib_invalid(&call, "sg_nents %d < 1", sg_nents);
+		return ib_invalid(&call, "sg_nents %d: must be at least 1", sg_nents);
 	if (!is_power_of_2(mr->page_size))
 		return ib_invalid(&call, "page_size %u is not a power of 2", mr->page_size);
 	return ib_invalid(&call, "sg_offset %u > %u, the length of the first entry", skip,

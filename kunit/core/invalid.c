@@ -109,23 +109,26 @@ struct attr_case {
 	  sizeof_field(struct ib_qp_attr, field), bit, value, text }
 
 static const struct attr_case attrs[] = {
-	ATTR(qp_state, IB_QP_STATE, 7, "RESET to ?: qp_state 7 > 6"),
-	ATTR(cur_qp_state, IB_QP_CUR_STATE, 9, "RESET to RESET: cur_qp_state 9 > 6"),
-	ATTR(path_mtu, IB_QP_PATH_MTU, 0, "RESET to RESET: path_mtu 0 < 1"),
-	ATTR(path_mtu, IB_QP_PATH_MTU, 6, "RESET to RESET: path_mtu 6 > 5"),
+	ATTR(qp_state, IB_QP_STATE, 7, "RESET to ?: qp_state 7: must be at most 6"),
+	ATTR(cur_qp_state, IB_QP_CUR_STATE, 9, "RESET to RESET: cur_qp_state 9: must be at most 6"),
+	ATTR(path_mtu, IB_QP_PATH_MTU, 0, "RESET to RESET: path_mtu 0: must be at least 1"),
+	ATTR(path_mtu, IB_QP_PATH_MTU, 6, "RESET to RESET: path_mtu 6: must be at most 5"),
 	ATTR(dest_qp_num, IB_QP_DEST_QPN, 0x1000000,
-	     "RESET to RESET: dest_qp_num 16777216 > 16777215"),
-	ATTR(timeout, IB_QP_TIMEOUT, 32, "RESET to RESET: timeout 32 > 31"),
-	ATTR(retry_cnt, IB_QP_RETRY_CNT, 8, "RESET to RESET: retry_cnt 8 > 7"),
-	ATTR(rnr_retry, IB_QP_RNR_RETRY, 9, "RESET to RESET: rnr_retry 9 > 7"),
-	ATTR(min_rnr_timer, IB_QP_MIN_RNR_TIMER, 33, "RESET to RESET: min_rnr_timer 33 > 31"),
-	ATTR(max_rd_atomic, IB_QP_MAX_QP_RD_ATOMIC, 9, "RESET to RESET: max_rd_atomic 9 > 7"),
+	     "RESET to RESET: dest_qp_num 16777216: must be at most 16777215"),
+	ATTR(timeout, IB_QP_TIMEOUT, 32, "RESET to RESET: timeout 32: must be at most 31"),
+	ATTR(retry_cnt, IB_QP_RETRY_CNT, 8, "RESET to RESET: retry_cnt 8: must be at most 7"),
+	ATTR(rnr_retry, IB_QP_RNR_RETRY, 9, "RESET to RESET: rnr_retry 9: must be at most 7"),
+	ATTR(min_rnr_timer, IB_QP_MIN_RNR_TIMER, 33,
+	     "RESET to RESET: min_rnr_timer 33: must be at most 31"),
+	ATTR(max_rd_atomic, IB_QP_MAX_QP_RD_ATOMIC, 9,
+	     "RESET to RESET: max_rd_atomic 9: must be at most 7"),
 	ATTR(max_dest_rd_atomic, IB_QP_MAX_DEST_RD_ATOMIC, 17,
-	     "RESET to RESET: max_dest_rd_atomic 17 > 8"),
-	ATTR(port_num, IB_QP_PORT, 0, "RESET to RESET: port_num 0 < 1"),
-	ATTR(port_num, IB_QP_PORT, 2, "RESET to RESET: port_num 2 > 1"),
+	     "RESET to RESET: max_dest_rd_atomic 17: must be at most 8"),
+	ATTR(port_num, IB_QP_PORT, 0, "RESET to RESET: port_num 0: must be at least 1"),
+	ATTR(port_num, IB_QP_PORT, 2, "RESET to RESET: port_num 2: must be at most 1"),
 	/* Its limit is that of the port. */
-	ATTR(pkey_index, IB_QP_PKEY_INDEX | IB_QP_PORT, 4, "RESET to RESET: pkey_index 4 > 3"),
+	ATTR(pkey_index, IB_QP_PKEY_INDEX | IB_QP_PORT, 4,
+	     "RESET to RESET: pkey_index 4: must be at most 3"),
 };
 
 static void attr_name(const struct attr_case *c, char *desc)
@@ -374,11 +377,11 @@ static void create_qp_names_the_size(struct kunit *test)
 	rig_up(test, &r);
 	cap = &r.init.cap;
 	cap->max_send_wr = MOCK_MAX_QP_WR + 1;
-	expect_said(test, r.said, no_qp(&r), "create_qp: max_send_wr 129 > 128");
+	expect_said(test, r.said, no_qp(&r), "create_qp: max_send_wr 129: must be at most 128");
 	KUNIT_EXPECT_STREQ(test, "pd 1: ", r.said->object);
 	cap->max_send_wr = 1;
 	cap->max_recv_sge = MOCK_MAX_SGE + 1;
-	expect_said(test, r.said, no_qp(&r), "create_qp: max_recv_sge 5 > 4");
+	expect_said(test, r.said, no_qp(&r), "create_qp: max_recv_sge 5: must be at most 4");
 	cap->max_recv_sge = 1;
 	r.init.recv_cq = NULL;
 	expect_said(test, r.said, no_qp(&r), "create_qp: recv_cq is missing");
@@ -395,16 +398,16 @@ static void cq_and_srq_name_the_size(struct kunit *test)
 
 	rig_up(test, &r);
 	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_create_srq(r.pd, &init)),
-		    "create_srq: max_wr 65 > 64");
+		    "create_srq: max_wr 65: must be at most 64");
 	init.attr.max_wr = 0;
 	expect_said(test, r.said, PTR_ERR_OR_ZERO(ib_create_srq(r.pd, &init)),
-		    "create_srq: max_wr 0 < 1");
+		    "create_srq: max_wr 0: must be at least 1");
 	expect_said(test, r.said,
 		    PTR_ERR_OR_ZERO(ib_alloc_cq(r.m->ibdev, NULL, 0, 0, IB_POLL_SOFTIRQ)),
-		    "create_cq: nr_cqe 0 < 1");
+		    "create_cq: nr_cqe 0: must be at least 1");
 	KUNIT_EXPECT_STREQ(test, "", r.said->object);
 	KUNIT_EXPECT_STREQ(test, KBUILD_MODNAME, r.said->client);
-	snprintf(text, sizeof(text), "create_cq: comp_vector %d > %d",
+	snprintf(text, sizeof(text), "create_cq: comp_vector %d: must be at most %d",
 		 r.m->ibdev->num_comp_vectors, r.m->ibdev->num_comp_vectors - 1);
 	expect_said(test, r.said,
 		    PTR_ERR_OR_ZERO(ib_alloc_cq(r.m->ibdev, NULL, 1,
@@ -657,8 +660,8 @@ static void storm(struct kunit *test, struct rig *r)
 static void a_line_in_the_log_names_client_and_device(struct kunit *test)
 {
 	struct kvt_console *line = kvt_console_watch(test,
-		"kvtm_a: kverbs_kunit: qp 257: RESET to RESET: timeout 32 > 31");
-	struct kvt_console *any = kvt_console_watch(test, "timeout 32 > 31");
+		"kvtm_a: kverbs_kunit: qp 257: RESET to RESET: timeout 32: must be at most 31");
+	struct kvt_console *any = kvt_console_watch(test, "timeout 32: must be at most 31");
 	struct rig r;
 
 	rig_up(test, &r);
@@ -671,7 +674,7 @@ static void a_line_in_the_log_names_client_and_device(struct kunit *test)
 
 static void a_process_does_not_silence_the_kernels_clients(struct kunit *test)
 {
-	struct kvt_console *line = kvt_console_watch(test, "timeout 33 > 31");
+	struct kvt_console *line = kvt_console_watch(test, "timeout 33: must be at most 31");
 	struct ib_qp_attr attr = legal;
 	struct rig r;
 
