@@ -85,10 +85,10 @@ static struct scene *scene_new(struct kunit *test, enum ib_poll_context ctx,
 	m = mock_up(test, "kvtm_a");
 	s->act = act;
 	s->rec = recorder_up(test, m, ctx, kvt_other_cpu());
-	recorder_calls(s->rec, FLOOD, call_neighbour, s);
+	recorder_expect_calls(s->rec, FLOOD, call_neighbour, s);
 	s->items = items_new(test, s->rec, FLOOD);
 	s->light = recorder_up(test, m, ctx, kvt_other_cpu());
-	recorder_calls(s->light, 1, neighbour_done, s);
+	recorder_expect_calls(s->light, 1, neighbour_done, s);
 	s->lone = items_new(test, s->light, FLOOD);
 	kvt_gate_init(&s->g);
 	init_completion(&s->last);

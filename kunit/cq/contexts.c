@@ -72,7 +72,7 @@ static void done_sees_the_completion_as_polled(struct kunit *test)
 		.opcode = IB_WC_RECV, .byte_len = 77, .vendor_err = 5,
 	};
 
-	recorder_calls(rec, 1, keep_wc, &got);
+	recorder_expect_calls(rec, 1, keep_wc, &got);
 	mock_cq_push(rec->cq, &wc, false);
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_EQ(test, IB_WC_LOC_LEN_ERR, got.status);

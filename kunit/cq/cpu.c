@@ -38,7 +38,7 @@ static struct recorder *in_lane(struct kunit *test, struct mock *m, int expect,
 {
 	struct recorder *rec = recorder_up(test, m, kvt_context(test), 0);
 
-	recorder_calls(rec, expect, on_done, arg);
+	recorder_expect_calls(rec, expect, on_done, arg);
 	return rec;
 }
 

@@ -64,7 +64,7 @@ static void completions_of_a_destroyed_qp_are_dropped(struct kunit *test)
 	for (i = 0; i < 2; i++)
 		qp[i] = recorder_qp(test, rec);
 	u.victim = qp[1];
-	recorder_calls(rec, BATCH / 2, bury_first, &u);
+	recorder_expect_calls(rec, BATCH / 2, bury_first, &u);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	for (i = 0; i < BATCH; i++)
 		KUNIT_EXPECT_TRUE(test, item_push_of(&items[i], qp[i % 2]));
@@ -87,7 +87,7 @@ static void done_may_destroy_its_own_qp(struct kunit *test)
 	int i;
 
 	u.victim = recorder_qp(test, rec);
-	recorder_calls(rec, 1, bury_first, &u);
+	recorder_expect_calls(rec, 1, bury_first, &u);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	items_push_each(test, items, BATCH, u.victim);
 	KUNIT_EXPECT_TRUE(test, cq_hold_end(h));
@@ -109,7 +109,7 @@ static void qp_of_another_cq_of_the_lane_is_destroyed(struct kunit *test)
 	struct undertaker u = {};
 
 	u.victim = recorder_qp(test, other);
-	recorder_calls(rec, 1, bury_first, &u);
+	recorder_expect_calls(rec, 1, bury_first, &u);
 	KUNIT_EXPECT_TRUE(test, cq_hold_begin(h));
 	KUNIT_EXPECT_TRUE(test, item_push(&items[0]));
 	items_push_each(test, others, BATCH, u.victim);
@@ -160,7 +160,7 @@ static void destroy_waits_for_the_batch_that_is_handed_out(struct kunit *test)
 
 	kvt_gate_init(&b->g);
 	b->rec = recorder_held(test, h);
-	recorder_calls(b->rec, BATCH, batch_done, b);
+	recorder_expect_calls(b->rec, BATCH, batch_done, b);
 	b->items = items_new(test, b->rec, BATCH);
 	b->u.victim = recorder_qp(test, b->rec);
 	t = kvt_thread_new(test, 0, bury_fn, &b->u);
@@ -406,7 +406,7 @@ static void flush_in_a_done_of_what_polls_the_cq_is_refused(struct kunit *test)
 	struct flusher f[2] = { { .seen = 1 }, { .seen = 1 } };
 
 	f[1].rec = recorder_up(test, rec->m, rec->ctx, 0);
-	recorder_call(test, rec, flush_inside, f);
+	recorder_call_once(test, rec, flush_inside, f);
 	KUNIT_EXPECT_EQ(test, -EDEADLK, f[0].seen);
 	KUNIT_EXPECT_EQ(test, rec->ctx == IB_POLL_THREAD ? -EDEADLK : 0, f[1].seen);
 }
@@ -416,7 +416,7 @@ static void flush_in_a_done_of_a_direct_cq_is_refused(struct kunit *test)
 	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_DIRECT, 0);
 	struct flusher f[2] = { { .seen = 1 } };
 
-	recorder_call(test, rec, flush_inside, f);
+	recorder_call_once(test, rec, flush_inside, f);
 	KUNIT_EXPECT_EQ(test, -EDEADLK, f[0].seen);
 }
 
@@ -460,7 +460,7 @@ static void direct_poll_in_its_own_done_finds_nothing(struct kunit *test)
 	struct item *items = items_new(test, rec, 40);
 	int inside = 0;
 
-	recorder_calls(rec, 40, poll_inside, &inside);
+	recorder_expect_calls(rec, 40, poll_inside, &inside);
 	items_push_each(test, items, 40, NULL);
 	KUNIT_EXPECT_EQ(test, 40, ib_process_cq_direct(rec->cq, -1));
 	KUNIT_EXPECT_EQ(test, 0, inside);

@@ -252,7 +252,7 @@ static void drain_in_a_done_of_its_cq_is_refused(struct kunit *test)
 		kunit_skip(test, "needs a context that may sleep");
 	rec = recorder_of_param(test);
 	qp = recorder_qp(test, rec);
-	recorder_call(test, rec, drain_inside, qp);
+	recorder_call_once(test, rec, drain_inside, qp);
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 0, mock_calls(rec->m, MOCK_post_recv));
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
@@ -269,7 +269,7 @@ static void drain_in_a_done_of_another_lane(struct kunit *test)
 						       IB_POLL_THREAD, 0);
 	m->flush_ns = SOON_NS;
 	qp = recorder_qp(test, of);
-	recorder_call(test, rec, drain_inside, qp);
+	recorder_call_once(test, rec, drain_inside, qp);
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_post_send));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(m, MOCK_post_recv));
 	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));

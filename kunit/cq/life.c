@@ -255,7 +255,7 @@ static void done_may_free_another_cq_of_its_lane(struct kunit *test)
 	struct item *items = items_new(test, rec, 2);
 	struct item *others = items_new(test, full, 40);
 
-	recorder_calls(rec, 1, free_other, idle);
+	recorder_expect_calls(rec, 1, free_other, idle);
 	KUNIT_ASSERT_TRUE(test, item_push(&items[0]));
 	KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 	KUNIT_EXPECT_NULL(test, idle->cq);
@@ -278,7 +278,7 @@ static void done_may_free_another_cq_of_its_own(struct kunit *test)
 	struct recorder *rec = recorder_of_param(test);
 	struct recorder *other = recorder_up(test, rec->m, IB_POLL_DIRECT, 0);
 
-	recorder_call(test, rec, free_other, other);
+	recorder_call_once(test, rec, free_other, other);
 	KUNIT_EXPECT_NULL(test, other->cq);
 }
 
@@ -334,7 +334,7 @@ static void done_may_post_again(struct kunit *test)
 	struct item *it = items_new(test, rec, 1);
 
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(qp));
-	recorder_calls(rec, 1000, post_next, qp);
+	recorder_expect_calls(rec, 1000, post_next, qp);
 	KUNIT_EXPECT_TRUE(test, item_push(it));
 	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
 	recorder_expect_clean(test, rec);

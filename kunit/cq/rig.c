@@ -281,7 +281,7 @@ struct cq_hold *cq_hold_new(struct kunit *test, struct mock *m, enum ib_poll_con
 	h->rec = recorder_up(test, m, ctx, kvt_other_cpu());
 	/* In a work queue, another runner would take over from one that is held up. */
 	h->rec->cq->lane->watched = false;
-	recorder_calls(h->rec, 1, held_done, &h->g);
+	recorder_expect_calls(h->rec, 1, held_done, &h->g);
 	h->item = items_new(test, h->rec, 1);
 	h->pusher = kvt_thread_new(test, kvt_other_cpu(), hold_fn, h);
 	return h;

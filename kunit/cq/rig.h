@@ -59,7 +59,8 @@ void items_push_each(struct kunit *test, struct item *items, u32 n, struct ib_qp
 bool item_push_of(struct item *it, struct ib_qp *qp);
 
 /* Expects @n completions, in whose done() @on_done is called with @arg. */
-static inline void recorder_calls(struct recorder *rec, int n, recorder_fn *on_done, void *arg)
+static inline void recorder_expect_calls(struct recorder *rec, int n, recorder_fn *on_done,
+					 void *arg)
 {
 	rec->expect = n;
 	rec->on_done = on_done;
@@ -67,10 +68,10 @@ static inline void recorder_calls(struct recorder *rec, int n, recorder_fn *on_d
 }
 
 /* Has one completion handled, the first one, in whose done() @on_done is called with @arg. */
-static inline void recorder_call(struct kunit *test, struct recorder *rec, recorder_fn *on_done,
-				 void *arg)
+static inline void recorder_call_once(struct kunit *test, struct recorder *rec,
+				      recorder_fn *on_done, void *arg)
 {
-	recorder_calls(rec, 1, on_done, arg);
+	recorder_expect_calls(rec, 1, on_done, arg);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, rec, 1)));
 	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
 }

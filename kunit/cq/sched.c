@@ -251,9 +251,9 @@ static struct load *load_new(struct kunit *test, unsigned int us, int until)
 	l->until = until;
 	l->at = until / 2;
 	l->flood = recorder_up(test, m, kvt_context(test), 0);
-	recorder_calls(l->flood, until, flood_done, l);
+	recorder_expect_calls(l->flood, until, flood_done, l);
 	l->light = recorder_up(test, m, kvt_context(test), 0);
-	recorder_calls(l->light, 1, light_done, l);
+	recorder_expect_calls(l->light, 1, light_done, l);
 	l->lone = items_new(test, l->light, 1);
 	return l;
 }
@@ -300,7 +300,7 @@ static void run_ends_when_another_lane_waits(struct kunit *test)
 	cq_rig_tune(test, "cq_time_us", NEVER_US);
 	cq_rig_tune(test, "cq_budget", CHEAP);
 	l->light = recorder_up(test, mock_up(test, "kvtm_b"), kvt_context(test), 0);
-	recorder_calls(l->light, 1, light_done, l);
+	recorder_expect_calls(l->light, 1, light_done, l);
 	l->lone = items_new(test, l->light, 1);
 	load_run(test, l);
 	KUNIT_EXPECT_LE(test, l->waited, WAY_BOUND);

@@ -45,7 +45,7 @@ static struct recorder *beside(struct kunit *test, struct mock *m, recorder_fn *
 {
 	struct recorder *rec = recorder_up(test, m, kvt_context(test), 0);
 
-	recorder_calls(rec, 1, on_done, arg);
+	recorder_expect_calls(rec, 1, on_done, arg);
 	return rec;
 }
 
@@ -142,7 +142,7 @@ static void done_may_wait_for_another_lane_that_waits_for_its_own(struct kunit *
 	/* C lets B return, whose return lets A. */
 	kvt_gate_init(&gb);
 	b = recorder_up(test, m, IB_POLL_THREAD, 0);
-	recorder_calls(b, 1, sleep_in_done, &gb);
+	recorder_expect_calls(b, 1, sleep_in_done, &gb);
 	c = beside(test, m, open_gate, &gb);
 	KUNIT_EXPECT_TRUE(test, item_push(items_new(test, b, 1)));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&gb.entered));

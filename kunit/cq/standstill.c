@@ -190,7 +190,8 @@ static void poller_that_wakes_late_has_let_go(struct kunit *test)
 	struct recorder *rec = recorder_up(test, m, IB_POLL_DIRECT, 0);
 	struct drainer d = { .rec = rec, .item = items_new(test, rec, 1) };
 
-	recorder_calls(rec, OTHERS + 1, waiter_comes, kvt_thread_new(test, -1, flush_fn, rec));
+	recorder_expect_calls(rec, OTHERS + 1, waiter_comes,
+			      kvt_thread_new(test, -1, flush_fn, rec));
 	KUNIT_EXPECT_TRUE(test, item_push(d.item));
 	kverbs_delay_set("ib_cq_direct_release", others_have_the_cq, &d);
 	KUNIT_EXPECT_EQ(test, 1, ib_process_cq_direct(rec->cq, -1));

@@ -98,7 +98,7 @@ static void thread_runs_on_the_cpu_of_its_vector(struct kunit *test)
 		items = items_new(test, rec, PORTION);
 		p.cpu = vector;
 		p.moves = 0;
-		recorder_calls(rec, PORTION, note_cpu, &p);
+		recorder_expect_calls(rec, PORTION, note_cpu, &p);
 		items_push_each(test, items, PORTION, NULL);
 		KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
 		KUNIT_EXPECT_EQ(test, 0, p.moves);

@@ -505,7 +505,6 @@ static void u8_large_groups_get_a_copy_each(struct kunit *test)
 	g->ah = rig_ah(test, &r->a, &g->to);
 	for (i = 0; i < size; i++) {
 		member[i] = r->b;
-		member[i].qp = NULL;
 		rig_make_ud(test, r, &member[i]);
 		rig_attach(test, member[i].qp, &g->gid, GROUP_LID);
 	}

@@ -268,6 +268,7 @@ static bool long_message_is_cut(struct kunit *test, struct rig *r, struct card *
 	struct ib_mr *mr = card_mr(test, c, r->a.pd, 0, CARD_SIZE);
 	struct ib_wc wc;
 
+	static_assert(CARD_SIZE <= RIG_BLOCK);
 	card_fill(c, 0, CARD_SIZE, CARD_FRESH);
 	memset(host->buf, 0, CARD_SIZE);
 	KUNIT_ASSERT_EQ(test, 0, post_long_elsewhere(r, mr, &sge));

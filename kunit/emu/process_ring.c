@@ -167,9 +167,6 @@ static void completion_that_the_owner_has_not_seen_is_copied(struct kunit *test)
 	rig_destroy_qp(test, &other->r->b);
 }
 
-/* How many times an owner looks for more at most, before it leaves that to a work item. */
-#define LOOKS	256
-
 /* A process whose queue pairs complete so much that the copying is left to a work item. */
 struct busy {
 	struct link *link, *other;
@@ -217,7 +214,8 @@ static void completion_on_its_way_outlives_its_queue_pair(struct kunit *test)
 	struct kvt_thread *reset;
 
 	b->link = two_links(test, &b->other);
-	b->left = LOOKS - 1;
+	/* The owner looks once more each time, but for the last of its budget. */
+	b->left = EMU_PUMP_BUDGET - 1;
 	kvt_gate_init(&b->gate);
 	kverbs_delay_set("emu_user_cq_copied", owner_must_look_again, b);
 	KUNIT_EXPECT_EQ(test, 0, link_send(b->link, 1, 0));

@@ -146,7 +146,7 @@ void rig_make_qp(struct kunit *test, struct rig *r, struct rig_end *e)
 {
 	struct ib_qp_init_attr init = r->init;
 
-	/* The end may be a copy of another one. */
+	/* The end may be a copy of another one, but for @got_call, which is that of the CQ's end. */
 	init_completion(&e->got_event);
 	init.send_cq = e->scq;
 	init.recv_cq = e->rcq;

@@ -519,11 +519,12 @@ static struct stress *run_stress(struct kunit *test, int consumers, bool interru
 	struct consumer *c = kvt_zalloc(test, consumers * sizeof(*c));
 	struct kvt_thread *t[CONSUMERS];
 	u64 got = 0, sum = 0, want = 0;
-	int i;
+	int i, cpu;
 
 	for (i = 0; i < consumers; i++) {
 		c[i].s = s;
-		t[i] = kvt_thread_start(test, i ? 0 : kvt_other_cpu(), consumer_fn, &c[i]);
+		cpu = consumers == 1 ? -1 : i ? 0 : kvt_other_cpu();
+		t[i] = kvt_thread_start(test, cpu, consumer_fn, &c[i]);
 	}
 	run_posters(test, s, interrupts);
 	for (i = 0; i < consumers; i++) {

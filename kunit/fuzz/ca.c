@@ -176,6 +176,7 @@ static void build(struct x_world *w, struct x_ca_req *q, const struct x_ca_handl
 		break;
 	case KVERBS_CA_QUERY_CA:
 	case KVERBS_CA_QUERY_PORT:
+		memset(&q->out, 0, sizeof(q->out));
 		req.flags = KVERBS_CA_FRESH;
 		req.port = q->what == KVERBS_CA_QUERY_PORT ? X_PORT : 0;
 		req.out = &q->out;

@@ -25,7 +25,7 @@ enum x_verdict x_pd_alloc(struct x_world *w, const struct x_op *op)
 	return x_want(w, "making a PD", bad ? -EINVAL : 0, 0);
 }
 
-/* Lies from %X_LIE_OWN on test the search for a short sequence; they act here. */
+/* Lies from %X_LIE_OWN on are for the search for a short sequence; they act here. */
 static enum x_verdict look_at_shared(struct x_world *w)
 {
 	switch (w->lie) {

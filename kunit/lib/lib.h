@@ -216,7 +216,7 @@ void kvt_need_two_cpus(struct kunit *test);
 void kvt_need_fine_clock(struct kunit *test);
 void kvt_not_with_rt(struct kunit *test, const char *why);
 
-/* For kverbs_delay_set(), if a place need only be reached, and where nothing is to be undone. */
+/* For kverbs_delay_set() if only reaching the place matters, and for what needs no undoing. */
 static inline void kvt_nothing(void *arg)
 {
 }
