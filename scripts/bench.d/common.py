@@ -87,15 +87,15 @@ def main(key, columns_of_csv, load, table, about, write_plots):
     table <csv>                             the same as a table, and what it is @about
     plots <csv> <directory>                 and as SVG
     """
-    what, *paths = sys.argv[1:]
-    if what == "csv":
-        write_csv(read_rows(paths[0], key), columns_of_csv, paths[1])
-    elif what == "table":
-        results = load(paths[0])
-        for line in [*results.heading(pathlib.Path(sys.argv[0]).stem), "", *table(results)]:
-            print(line.rstrip())
-        print(about, end="")
-    elif what == "plots":
-        write_plots(load(paths[0]), paths[1])
-    else:
-        sys.exit(main.__doc__)
+    match sys.argv[1:]:
+        case ["csv", rows, provenance]:
+            write_csv(read_rows(rows, key), columns_of_csv, provenance)
+        case ["table", csv]:
+            results = load(csv)
+            for line in [*results.heading(pathlib.Path(sys.argv[0]).stem), "", *table(results)]:
+                print(line.rstrip())
+            print(about, end="")
+        case ["plots", csv, directory]:
+            write_plots(load(csv), directory)
+        case _:
+            sys.exit(main.__doc__)

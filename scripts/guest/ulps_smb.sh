@@ -32,7 +32,7 @@ two_ipv4_ends() {
 # up.
 insert() {
 	ip link set lo up && core_up && two_ipv4_ends && add_device emu0 end0 &&
-		add_device emu1 veth0 && ping -c 1 $SERVER >/dev/null
+		add_device emu1 veth0 && retry 40 ping -c 1 -W 1 $SERVER >/dev/null
 }
 
 # The daemon tells the kernel what it exports, and who may use that. It wants users that /etc/passwd
@@ -92,10 +92,16 @@ device_goes() {
 }
 
 # Both leave what they have to threads, which may still run when the command has ended.
+unload_soon() {
+	retry 2000 rmmod "$1" 2>/tmp/rmmod && return
+	cat /tmp/rmmod
+	return 1
+}
+
 stop() {
-	umount /tmp/there && retry 200 rmmod cifs 2>/dev/null &&
+	umount /tmp/there && unload_soon cifs &&
 		echo hard >$CONTROL/kill_server && kill "$daemon" &&
-		retry 200 rmmod ksmbd 2>/dev/null && umount /tmp/export
+		unload_soon ksmbd && umount /tmp/export
 }
 
 insert || exit 1

@@ -85,7 +85,8 @@ def to_python(text):
             (r'^\s*(int|bool|atomic_t) [^=\n]*;$', ''),             # declarations
             (r'\b(int|bool|atomic_t) \**(?=\w+ =)', ''),
             (r'\((int|struct \w+) *\**\)(?=[\w(&*])', ''),          # casts
-            (r'^(\s*)(?:\} )?(if|else)\b(.*?)(?: \{)?$', r'\1\2\3:'),
+            (r'\belse if\b', 'elif'),
+            (r'^(\s*)(?:\} )?(if|elif|else)\b(.*?)(?: \{)?$', r'\1\2\3:'),
             (r'^\s*\}$', ''), (r';', ''),
             (r'&&', ' and '), (r'\|\|', ' or '), (r'!(?!=)', '~'), (r'&(?=\w)', 'address_of.')]:
         text = re.sub(pattern, replacement, text, flags=re.M)
@@ -491,6 +492,8 @@ def main():
                 print(f'{path}: {Test(file.read()).verdict()}', flush=True)
         except Unknown as reason:
             print(f'{path}: Unknown: {reason}', flush=True)
+        except (IndexError, KeyError, SyntaxError) as error:
+            print(f'{path}: Unknown: cannot read: {error}', flush=True)
 
 
 if __name__ == '__main__':

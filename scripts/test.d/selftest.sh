@@ -125,7 +125,8 @@ hotplug_red() {
 	local dir=${built[$SEEDED]}
 	is_red "hotplug_$1" "$2" --kernel "$SEEDED" \
 		--modules "$(hotplug_modules "$dir")" \
-		--env "FAULT=fault=$1 CASES=${4:-clients} CYCLES=2 BOUND=${3:-5000} TRIES=60 SCAN_LEAKS=no" --run "$KV_SCRIPTS/guest/hotplug.sh"
+		--env "FAULT=fault=$1 CASES=${4:-clients} CYCLES=2 BOUND=${3:-5000} TRIES=60 SCAN_LEAKS=no" \
+		--run "$KV_SCRIPTS/guest/hotplug.sh"
 }
 
 # expect_red, and that once was enough.

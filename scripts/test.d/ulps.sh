@@ -282,7 +282,7 @@ ulps_on() {
 	ulps_guest "NFS over RDMA" ulps_nfs "nfsd nfs nfsv4"
 	ulps_guest "iSER" ulps_iser \
 		"libiscsi scsi_transport_iscsi iscsi_target_mod $scsi crc32c_generic" --tools iscsi
-	ulps_guest "IP over InfiniBand" ulps_ipoib "" --tools iperf3
+	ulps_guest "IP over InfiniBand" ulps_ipoib "" --tools iperf3 --env IPERF=yes
 	ulps_guest "SRP on InfiniBand" ulps_srp_ib "$scsi scsi_transport_srp"
 	# RDS frees what it has after it said that it had.
 	ulps_guest "RDS" ulps_rds rds --breaks "7 8"
@@ -317,7 +317,7 @@ part_ulps() {
 	mainline_ulps_guest ulps_nfs "nfsd nfs nfsv4 rpcrdma"
 	mainline_ulps_guest ulps_iser "ib_iser ib_isert $scsi crc32c_generic" --tools iscsi
 	mainline_ulps_guest ulps_rds rds_rdma
-	mainline_ulps_guest ulps_ipoib ib_ipoib --tools iperf3
+	mainline_ulps_guest ulps_ipoib ib_ipoib --tools iperf3 --env "CORE=mainline IPERF=yes"
 	mainline_ulps_guest ulps_srp_ib "ib_srp ib_srpt $scsi"
 	ulps_programs
 	ulps_copy_offload
