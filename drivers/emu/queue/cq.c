@@ -42,12 +42,13 @@
  * An entry has a pointer to its queue pair. Pollers have preemption off while they use the
  * pointer, and while they use a ring, so at most for a batch of entries. When a queue pair is
  * destroyed, emu_cq_forget_qp() strikes out its entries, and the queue pair is freed a grace
- * period later (those of a process's CQ are waited for instead). In an entry that is struck out, a number takes the place of the pointer: how
- * many entries in a row, from this one on, are struck out. Pollers may have interrupts off, and
- * so step over all of them at once. The number stays right until a poller has passed the entry,
- * because an entry that is struck out remains so until then, and only the holder of @resize_lock
- * changes the number. emu_cq_forget_qp() itself steps over those at @tail, so that they take no
- * room from completions of other queue pairs.
+ * period later (those of a process's CQ are waited for instead). In an entry that is struck
+ * out, a number takes the place of the pointer: how many entries in a row, from this one on,
+ * are struck out. Pollers may have interrupts off, and so step over all of them at once. The
+ * number stays right until a poller has passed the entry, because an entry that is struck out
+ * remains so until then, and only the holder of @resize_lock changes the number.
+ * emu_cq_forget_qp() itself steps over those at @tail, so that they take no room from
+ * completions of other queue pairs.
  */
 #include <linux/slab.h>
 #include <kverbs/completion.h>

@@ -213,8 +213,8 @@ void emu_user_completed(struct emu_cq *cq, bool solicited)
 }
 
 /*
- * For loops until the owner has done something. The owner may be a thread that changes the size, and
- * that this one, if it only yielded to its equals, might keep from running.
+ * For loops that wait for the owner. That may be a thread which is changing the size, and which
+ * this one might keep from running if it only yielded to its equals.
  */
 static void emu_user_wait_for_owner(struct emu_user_cq *ucq)
 {
