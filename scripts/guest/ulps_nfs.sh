@@ -6,19 +6,13 @@
 
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
+# shellcheck source=files.sh
+. /bin/files.sh
 # shellcheck source=nfs.sh
 . /bin/nfs.sh
 
-FILE_MIB=16
-
 insert() {
 	two_hosts && core_up && add_device emu0 near0 && add_device_there emu1 veth0
-}
-
-# write_file <name>: by the client.
-write_file() {
-	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$FILE_MIB 2>/dev/null &&
-		dd if=/tmp/pattern of="/tmp/there/$1" bs=1M conv=fsync 2>/dev/null
 }
 
 # moved <words before> <device>: it has sent the file since.
@@ -36,10 +30,6 @@ file_is_right() {
 file_holds() {
 	before=$(words emu1)
 	write_file "$1" && moved "$before" emu1 && file_is_right "$1"
-}
-
-link_goes() {
-	flaps_under emu1 write_file late && file_is_right late && rm /tmp/there/late
 }
 
 # device_goes <emu0|emu1>: the mount is hard: whoever writes waits until the device is back.
@@ -65,7 +55,7 @@ insert || exit 1
 check "an NFS server on RDMA" nfs_server_up
 check "a mount over RDMA" nfs_mount there
 check "a file holds what was written" file_holds file
-check "a link goes down under traffic, and comes back" link_goes
+check "a link goes down under traffic, and comes back" link_of_files_goes
 check "the client's device goes under traffic, and comes back" device_goes emu1
 check "the server's device goes under traffic, and comes back" device_goes emu0
 check "client and server end" stop

@@ -6,6 +6,8 @@
 
 # shellcheck source=hosts.sh
 . /bin/hosts.sh
+# shellcheck source=files.sh
+. /bin/files.sh
 
 FILE_MIB=8
 SERVER=10.0.0.1
@@ -57,12 +59,6 @@ smb_mount() {
 	load cifs && mount -i -t cifs //$SERVER/there /tmp/there -o $OPTIONS
 }
 
-# write_file <name>: by the client.
-write_file() {
-	dd if=/dev/urandom of=/tmp/pattern bs=1M count=$FILE_MIB 2>/dev/null &&
-		dd if=/tmp/pattern of="/tmp/there/$1" bs=1M conv=fsync 2>/dev/null
-}
-
 # moved <words before>: one of the two has sent the file since. The server moves data both ways, by
 # RDMA READ and WRITE, and either may count the answer to a READ.
 moved() {
@@ -78,10 +74,6 @@ file_is_right() {
 file_holds() {
 	before=$(($(words emu0) + $(words emu1)))
 	write_file "$1" && moved "$before" && file_is_right "$1"
-}
-
-link_goes() {
-	flaps_under emu1 write_file late && file_is_right late && rm /tmp/there/late
 }
 
 # device_goes <emu0|emu1>: without traffic, as cifs waits for ever for a SEND that fails. The
@@ -108,7 +100,7 @@ insert || exit 1
 check "an SMB server on RDMA" server_up
 check "a mount over SMB Direct" smb_mount
 check "a file holds what was written" file_holds file
-check "a link goes down under traffic, and comes back" link_goes
+check "a link goes down under traffic, and comes back" link_of_files_goes
 check "the client's device goes and comes back" device_goes emu1
 check "the server's device goes and comes back" device_goes emu0
 check "client and server end" stop
