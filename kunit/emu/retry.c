@@ -3,7 +3,10 @@
  * Rows of the conformance table about responders that do not answer, or answer RNR NAK: how
  * often and how long a requester retries, and how its requests complete.
  */
+#include <kverbs/delay.h>
+
 #include "emu/rig.h"
+#include "lib/objects.h"
 
 #define NO_ANSWER	"ack_timeout_err"
 #define NOT_READY	"rcvd_rnr_err"
@@ -229,6 +232,78 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_filled(r->b.buf, 100, 6));
 }
 
+/* Where the receive is posted, and what needs it. */
+enum late_for { LATE_FOR_SEND, LATE_IN_SRQ, LATE_FOR_WRITE, LATE_FOR_UC };
+
+static const char *const late_for_names[] = {
+	[LATE_FOR_SEND] = "SEND",
+	[LATE_IN_SRQ] = "SEND, SRQ",
+	[LATE_FOR_WRITE] = "RDMA WRITE with immediate data",
+	[LATE_FOR_UC] = "SEND, UC",
+};
+
+static const enum late_for late_fors[] = {
+	LATE_FOR_SEND, LATE_IN_SRQ, LATE_FOR_WRITE, LATE_FOR_UC,
+};
+
+KVT_NAMED_PARAM(late_for, late_fors, late_for_names);
+
+struct late {
+	struct rig *r;
+	enum late_for what;
+	int err;
+};
+
+static int late_recv(struct late *l, u64 id)
+{
+	struct ib_sge sge = rig_sge(&l->r->b, 0, 8);
+	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+
+	return l->r->b.srq ? ib_post_srq_recv(l->r->b.srq, &wr, NULL) :
+			     ib_post_recv(l->r->b.qp, &wr, NULL);
+}
+
+/* Posts behind the receive that is being posted, and a message. */
+static void post_behind(void *arg)
+{
+	struct late *l = arg;
+	struct rig *r = l->r;
+
+	l->err = late_recv(l, 3);
+	if (l->err)
+		return;
+	l->err = l->what == LATE_FOR_WRITE ?
+		 rig_rdma(&r->a, IB_WR_RDMA_WRITE_WITH_IMM, 1, 0, 8, r->b.mr->iova, r->b.mr->rkey) :
+		 rig_send(&r->a, 1, 0, 8);
+}
+
+/* A receive is being posted; another one, behind it, has been posted when the message is. */
+static void r10_receive_behind_one_that_is_being_posted_counts(struct kunit *test)
+{
+	struct late l = { rig_between_two(test), *(const enum late_for *)test->param_value, -EIO };
+	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
+	struct rig *r = l.r;
+	struct ib_wc wc;
+	u64 before;
+
+	r->rnr_retry = 0;
+	if (l.what == LATE_IN_SRQ)
+		r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
+	if (l.what == LATE_FOR_UC)
+		r->init.qp_type = IB_QPT_UC;
+	rig_start(test, r);
+	if (l.what == LATE_FOR_WRITE)
+		rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+	before = rig_counter(test, &r->a, NOT_READY);
+	kverbs_delay_set("emu_recv_reserved", post_behind, &l);
+	KUNIT_EXPECT_EQ(test, 0, late_recv(&l, 2));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, l.err);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+	KUNIT_EXPECT_EQ(test, before, rig_counter(test, &r->a, NOT_READY));
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+}
+
 /* An RDMA write without immediate data needs no receive. */
 static void r10_write_does_not_wait(struct kunit *test)
 {
@@ -317,6 +392,7 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE(r10_seven_is_without_end),
 	KUNIT_CASE_SLOW(r10_waits_as_long_as_the_responder_asks),
 	KUNIT_CASE(r10_write_with_imm_waits_for_a_receive_too),
+	KUNIT_CASE_PARAM(r10_receive_behind_one_that_is_being_posted_counts, late_for_gen_params),
 	KUNIT_CASE(r10_write_does_not_wait),
 	KUNIT_CASE(r25_peer_of_somebody_else_hears_nothing),
 	KUNIT_CASE(r25_stranger_with_the_right_number_is_not_heard),

@@ -293,6 +293,7 @@ static __always_inline int emu_post_one_send(struct emu_qp *qp, const struct ib_
 		goto enable;
 	}
 	emu_fill_send(qp, wqe, wr, length, plain);
+	kverbs_delay("emu_send_reserved");
 	emu_ring_publish(&wqe->slot, pos);
 	kverbs_delay("emu_send_posted");
 enable:
@@ -409,6 +410,7 @@ static __always_inline int emu_post_recv_to(struct emu_ring *ring, const struct 
 	wqe->wr_id = wr->wr_id;
 	wqe->length = length;
 	emu_fill_sges(wqe->sge, wr->sg_list, wr->num_sge);
+	kverbs_delay("emu_recv_reserved");
 	emu_ring_publish(&wqe->slot, pos);
 	kverbs_delay("emu_recv_posted");
 	return 0;
@@ -468,6 +470,7 @@ static __always_inline bool emu_post_recv_1sge(struct emu_ring *ring,
 	wqe->wr_id = wr->wr_id;
 	wqe->length = sge->length;
 	wqe->sge[0] = *sge;
+	kverbs_delay("emu_recv_reserved");
 	emu_ring_publish(&wqe->slot, pos);
 	kverbs_delay("emu_recv_posted");
 	return true;

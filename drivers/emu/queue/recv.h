@@ -69,6 +69,15 @@ static inline bool emu_recv_ring_claim(struct emu_ring *ring, u64 room, struct e
 	return true;
 }
 
+/*
+ * What emu_recv_ring_claim() has found, if it took none: EMU_RNR; or EMU_AGAIN if the oldest is
+ * being posted, as others behind it may have been posted before the message was.
+ */
+static inline enum emu_outcome emu_recv_ring_none(const struct emu_ring *ring)
+{
+	return atomic_read(&ring->head) == atomic_read(&ring->tail) ? EMU_RNR : EMU_AGAIN;
+}
+
 /* Takes the oldest receive of a queue pair, and copies it. Outcomes as of emu_srq_claim(). */
 static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {
@@ -87,19 +96,17 @@ static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu
 		return emu_user->claim(qp->user_rq, room, copy);
 	if (likely(emu_recv_ring_claim(&qp->rq, room, copy, &too_short)))
 		return EMU_DONE;
-	return too_short ? EMU_FAILED : EMU_RNR;
+	return too_short ? EMU_FAILED : emu_recv_ring_none(&qp->rq);
 }
 
-/* Whether there is a receive; with an SRQ, others may take it at any moment. */
+/* Whether there is a receive, maybe one that is being posted; with an SRQ, others may take it at any moment. */
 static inline bool emu_has_receive(struct emu_qp *qp)
 {
-	u32 pos;
-
 	if (unlikely(atomic_read(&qp->recv_from) & EMU_FROM_PARKED))
 		return true;
 	if (qp->srq)
 		return emu_srq_used(qp->srq);
-	return qp->user_rq ? emu_user->used(qp->user_rq) : !!emu_ring_front(&qp->rq, &pos);
+	return qp->user_rq ? emu_user->used(qp->user_rq) : emu_recv_ring_none(&qp->rq) != EMU_RNR;
 }
 
 /* The protection domain of a queue pair's receives. */

@@ -108,12 +108,13 @@ static noinline enum emu_outcome emu_srq_claim_user(struct emu_srq *srq, u64 roo
  * @copy: where to copy it; has room for EMU_MAX_SGE elements
  *
  * Context: Any; called by an engine, preemption off, which keeps the rings.
- * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes;
+ * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes, or
+ * the oldest is being posted;
  * EMU_FAILED if it is too short.
  */
 enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy)
 {
-	enum emu_outcome outcome = EMU_RNR;
+	enum emu_outcome outcome;
 	struct emu_srq_ring *ring, *next;
 	bool too_short = false, taken;
 
@@ -127,8 +128,10 @@ enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *c
 			break;
 		/* acquire: pair A */
 		next = smp_load_acquire(&ring->next);
-		if (likely(!next))
+		if (likely(!next)) {
+			outcome = emu_recv_ring_none(&ring->ring);
 			break;
+		}
 		/* acquire: pair B */
 		if (!smp_load_acquire(&ring->sealed)) {
 			outcome = EMU_AGAIN;
