@@ -4,6 +4,8 @@
  * recover from a failed send. The name of a case that covers a row of the conformance table
  * starts with the row's id.
  */
+#include <kverbs/delay.h>
+
 #include "emu/rig_net.h"
 #include "lib/objects.h"
 
@@ -310,6 +312,67 @@ static void u7_sqe_leads_to_error_or_reset_too(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, rig_to(s.r->a.qp, IB_QPS_RESET));
 }
 
+/* A thread stands still while it posts in SQE; another request, behind that, has been posted. */
+struct half_posted {
+	struct sqe_rig s;
+	struct kvt_gate gate;
+};
+
+static void half_posted(void *arg)
+{
+	struct half_posted *h = arg;
+
+	kvt_gate_pass(&h->gate);
+}
+
+static int half_post_fn(void *arg)
+{
+	struct half_posted *h = arg;
+
+	return sqe_send(&h->s, 2);
+}
+
+static int half_recover_fn(void *arg)
+{
+	struct half_posted *h = arg;
+
+	return rig_to(h->s.r->a.qp, IB_QPS_RTS);
+}
+
+static void u7_what_is_behind_a_request_that_is_being_posted_is_flushed(struct kunit *test)
+{
+	struct half_posted *h = kvt_zalloc(test, sizeof(*h));
+	struct kvt_thread *poster, *recover;
+	struct ib_sge bad;
+	struct ib_wc wc;
+
+	kvt_need_two_cpus(test);
+	kvt_stay_on_first_cpu();
+	kvt_gate_init(&h->gate);
+	sqe_rig_up(test, &h->s);
+	bad = rig_sge(&h->s.r->a, 0, LEN);
+	bad.lkey = RIG_BAD_KEY;
+	KUNIT_ASSERT_EQ(test, 0, sqe_post(&h->s, 1, &bad));
+	RIG_EXPECT_WC(test, h->s.r->a.scq, &wc, 1, IB_WC_LOC_PROT_ERR);
+	rig_recv_many(test, &h->s.r->b, 20, 2, RIG_BUF);
+
+	kverbs_delay_set_any("emu_send_reserved", half_posted, h);
+	poster = kvt_thread_start(test, kvt_other_cpu(), half_post_fn, h);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&h->gate.entered));
+	KUNIT_EXPECT_EQ(test, 0, sqe_send(&h->s, 3));
+	recover = kvt_thread_start(test, 0, half_recover_fn, h);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(recover));
+	kvt_gate_open(&h->gate);
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(poster));
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(recover));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(poster));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(recover));
+	RIG_EXPECT_WC(test, h->s.r->a.scq, &wc, 2, IB_WC_WR_FLUSH_ERR);
+	RIG_EXPECT_WC(test, h->s.r->a.scq, &wc, 3, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_TRUE(test, rig_empty(h->s.r->b.rcq));
+}
+
 /* Sends of the first end fail again and again, while it receives messages. */
 static void u7_receives_go_on_while_sends_fail(struct kunit *test)
 {
@@ -345,6 +408,7 @@ static struct kunit_case emu_conform_uc_cases[] = {
 	KUNIT_CASE_PARAM(u7_failed_send_stops_sends_only, type_gen_params),
 	KUNIT_CASE_PARAM(u7_sqe_leads_to_error_or_reset_too, type_gen_params),
 	KUNIT_CASE_PARAM(u7_receives_go_on_while_sends_fail, type_gen_params),
+	KUNIT_CASE_PARAM(u7_what_is_behind_a_request_that_is_being_posted_is_flushed, type_gen_params),
 	{}
 };
 KVT_SUITE(emu_conform_uc);

@@ -548,9 +548,14 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 		WRITE_ONCE(qp->changing, from == IB_QPS_SQD);
 		emu_gate_drain(&qp->gate);
 	}
-	/* What was posted in SQE is flushed, not executed in RTS. */
-	if (from == IB_QPS_SQE && to == IB_QPS_RTS)
+	/*
+	 * What was posted in SQE is flushed, not executed in RTS. Posters, with preemption off, that
+	 * are half done would hide what others have posted behind them.
+	 */
+	if (from == IB_QPS_SQE && to == IB_QPS_RTS) {
+		synchronize_rcu();
 		emu_qp_flush_sends(qp);
+	}
 	if (atomic_cmpxchg(&qp->state, from, to) != from) {
 		WRITE_ONCE(qp->changing, false);
 		return -EINVAL;
