@@ -167,6 +167,58 @@ static void completion_that_the_owner_has_not_seen_is_copied(struct kunit *test)
 	rig_destroy_qp(test, &other->r->b);
 }
 
+/* A process that polls when its ring has just been found full. */
+struct late_poll {
+	struct link *link, *other;
+	struct ib_uverbs_wc wc;
+	int wrong;
+};
+
+static void poll_one(void *arg)
+{
+	struct late_poll *p = arg;
+
+	p->wrong += !process_poll(p->link->cq, &p->wc) || p->wc.wr_id != 0;
+}
+
+/* Both completions wait for the thread that stands still. */
+static void send_two(void *arg)
+{
+	struct late_poll *p = arg;
+
+	p->wrong += link_send(p->other, CQE, 0) || link_send(p->other, CQE + 1, 0);
+	kverbs_delay_set("emu_user_cq_lost", poll_one, p);
+}
+
+/* What comes behind a completion that was lost would vouch for it. */
+static void c13_nothing_follows_what_was_lost(struct kunit *test)
+{
+	struct late_poll p = {};
+	struct ib_uverbs_wc wc;
+	u64 i;
+
+	p.link = link_up(test, NULL);
+	p.other = link_up(test, p.link);
+	link_start(test, p.link);
+	link_start(test, p.other);
+	KUNIT_ASSERT_TRUE(test, process_recv(p.other->rings.rq, CQE, NULL, 0));
+	KUNIT_ASSERT_TRUE(test, process_recv(p.other->rings.rq, CQE + 1, NULL, 0));
+	for (i = 0; i < CQE; i++) {
+		KUNIT_ASSERT_TRUE(test, process_recv(p.link->rings.rq, i, NULL, 0));
+		if (i == CQE - 1)
+			kverbs_delay_set("emu_user_cq_copied", send_two, &p);
+		KUNIT_ASSERT_EQ(test, 0, link_send(p.link, i, 0));
+		KUNIT_ASSERT_TRUE(test, link_sent(p.link));
+	}
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, p.wrong);
+	for (i = 1; i < CQE; i++)
+		EXPECT_POLLED(test, p.link, i, IB_WC_SUCCESS);
+	KUNIT_EXPECT_FALSE(test, process_poll(p.link->cq, &wc));
+	KUNIT_EXPECT_EQ(test, IB_QPS_ERR, rig_state(p.other->r->b.qp));
+	rig_destroy_qp(test, &p.other->r->b);
+}
+
 /* A process whose queue pairs complete so much that the copying is left to a work item. */
 struct busy {
 	struct link *link, *other;
@@ -545,6 +597,7 @@ static struct kunit_case emu_process_ring_cases[] = {
 	KUNIT_CASE(process_and_kernel_send_to_each_other),
 	KUNIT_CASE(solicited_completion_that_another_copies_is_told_of),
 	KUNIT_CASE(completion_that_the_owner_has_not_seen_is_copied),
+	KUNIT_CASE(c13_nothing_follows_what_was_lost),
 	KUNIT_CASE(completion_on_its_way_outlives_its_queue_pair),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
 	KUNIT_CASE(atomic_without_room_for_its_element_is_refused),

@@ -59,6 +59,7 @@ enum emu_pump {
  * @solicited: a solicited completion is among those that come next
  * @work: the owner, when there is much to copy
  * @resizing: serialises changes of size
+ * @lost: the ring was full, so nothing more is written into it; the owner's
  */
 struct emu_user_cq {
 	struct emu_cq *cq;
@@ -68,6 +69,7 @@ struct emu_user_cq {
 	atomic_t solicited;
 	struct work_struct work;
 	struct mutex resizing;
+	bool lost;
 };
 
 static u32 emu_user_wc_flags(u32 flags)
@@ -79,8 +81,10 @@ static u32 emu_user_wc_flags(u32 flags)
 /* Handles a full ring: the process has not polled, or has written a wrong position. */
 static noinline void emu_user_cq_overrun(struct emu_user_cq *ucq, struct emu_qp *qp)
 {
+	ucq->lost = true;
 	emu_cq_overrun(ucq->cq);
 	emu_qp_lost(qp);
+	kverbs_delay("emu_user_cq_lost");
 }
 
 /* Writes an entry for the process, every byte of it, so that no kernel memory leaks. */
@@ -91,7 +95,7 @@ static void emu_user_cq_write(struct emu_user_cq *ucq, const struct emu_cqe *cqe
 	struct ib_uverbs_wc *to = emu_uring_entry(ring, ucq->head);
 	bool sender = cqe->wc_flags & IB_WC_WITH_SMAC;
 
-	if (unlikely(((ucq->head + 1) & ring->mask) == emu_uring_consumer(ring))) {
+	if (unlikely(ucq->lost || ((ucq->head + 1) & ring->mask) == emu_uring_consumer(ring))) {
 		emu_user_cq_overrun(ucq, qp);
 		return;
 	}
