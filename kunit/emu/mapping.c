@@ -137,6 +137,7 @@ enum fmr_use {
 	FMR_SENT_FROM,
 	FMR_GATHERED_FROM,
 	FMR_WRITTEN_TO,
+	FMR_REFUSED,
 };
 
 static const char *const fmr_use_names[] = {
@@ -144,10 +145,12 @@ static const char *const fmr_use_names[] = {
 	[FMR_SENT_FROM] = "source of a send",
 	[FMR_GATHERED_FROM] = "part of the source of a send",
 	[FMR_WRITTEN_TO] = "target of a write with immediate data",
+	[FMR_REFUSED] = "source of a write on UC that is refused",
 };
 
 static const enum fmr_use fmr_uses[] = {
 	FMR_WRITTEN_FROM, FMR_SENT_FROM, FMR_GATHERED_FROM, FMR_WRITTEN_TO,
+	FMR_REFUSED,
 };
 
 KVT_NAMED_PARAM(fmr_use, fmr_uses, fmr_use_names);
@@ -166,10 +169,10 @@ static int fmr_post(struct rig *r, const struct ib_fmr *fmr, enum fmr_use use)
 	struct ib_rdma_wr wr = {};
 
 	rig_send_wr(&wr.wr, 1, sge, use == FMR_GATHERED_FROM ? 2 : 1);
-	if (use == FMR_WRITTEN_FROM || use == FMR_WRITTEN_TO) {
+	if (use == FMR_WRITTEN_FROM || use == FMR_WRITTEN_TO || use == FMR_REFUSED) {
 		wr.wr.opcode = IB_WR_RDMA_WRITE;
 		wr.remote_addr = r->b.mr->iova;
-		wr.rkey = r->b.mr->rkey;
+		wr.rkey = use == FMR_REFUSED ? RIG_BAD_KEY : r->b.mr->rkey;
 	}
 	/* In two pieces. */
 	sge[0].length = use == FMR_WRITTEN_FROM ? 2 * PAGE_SIZE : sge[0].length;
@@ -185,7 +188,7 @@ static int fmr_post(struct rig *r, const struct ib_fmr *fmr, enum fmr_use use)
 static void fmr_is_free_as_soon_as_its_message_completes(struct kunit *test)
 {
 	enum fmr_use use = *(const enum fmr_use *)test->param_value;
-	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct rig *r = rig_new(test, "emu0", "emu1");
 	struct rig_end *e = use == FMR_WRITTEN_TO ? &r->b : &r->a;
 	struct ib_fmr *fmr = fmr_new(test, e->pd, 2, 2, PAGE_SHIFT);
 	struct ib_cq *cq = e == &r->b ? e->rcq : e->scq;
@@ -193,6 +196,9 @@ static void fmr_is_free_as_soon_as_its_message_completes(struct kunit *test)
 	struct fmr_map map = { .fmr = fmr, .page = pages[0], .ret = 1 };
 	struct ib_wc wc;
 
+	if (use == FMR_REFUSED)
+		r->init.qp_type = IB_QPT_UC;
+	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | REMOTE);
 	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(fmr, pages, 2, 0));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 128));
@@ -417,6 +423,29 @@ static void m12_addresses_of_a_registered_region_can_be_offsets(struct kunit *te
 	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 24, PAGE_SIZE));
 	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 1,
 					      IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ZERO_BASED));
+	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
+	expect_write(test, r, 8, 16, mr->rkey, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 32, 0xee));
+	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 32, r->a.buf, 16);
+	expect_write(test, r, PAGE_SIZE - 8, 8, mr->rkey, IB_WC_SUCCESS);
+	expect_write(test, r, PAGE_SIZE - 7, 8, mr->rkey, IB_WC_REM_ACCESS_ERR);
+}
+
+/* By whatever means: this is the other way to say so. */
+static void m12_zero_based_list_begins_with_its_first_byte(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_mr *mr = rig_mr(test, r->b.pd);
+	struct scatterlist sg;
+	unsigned int skip = 4;
+	struct ib_wc wc;
+
+	memset(r->b.buf, 0xee, RIG_BUF);
+	sg_init_one(&sg, r->b.buf + 20, PAGE_SIZE + 4);
+	sg_dma_address(&sg) = r->b.dma + 20;
+	sg_dma_len(&sg) = PAGE_SIZE + 4;
+	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg_zbva(mr, &sg, 1, &skip, PAGE_SIZE));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 1, IB_ACCESS_LOCAL_WRITE | REMOTE));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	expect_write(test, r, 8, 16, mr->rkey, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 32, 0xee));
@@ -686,6 +715,7 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE(user_memory_is_reached_by_its_address),
 	KUNIT_CASE(m12_addresses_of_a_region_can_be_offsets),
 	KUNIT_CASE(m12_addresses_of_a_registered_region_can_be_offsets),
+	KUNIT_CASE(m12_zero_based_list_begins_with_its_first_byte),
 	KUNIT_CASE(m12_offsets_are_for_windows_and_requests),
 	KUNIT_CASE(user_memory_takes_windows),
 	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),

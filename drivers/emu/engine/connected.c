@@ -393,17 +393,23 @@ static noinline enum emu_outcome emu_refuse_access(struct emu_exec *ex, struct e
 
 /*
  * Opens the responder's memory. A message of length 0 touches no memory, and its
- * key is not checked.
+ * key is not checked. @local: the requester's memory, or NULL; is left before the message completes,
+ * if it is not EMU_DONE.
  */
 static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					const struct ib_sge *there, int access,
-					struct emu_cursor *remote)
+					struct emu_cursor *local, struct emu_cursor *remote)
 {
-	if (unlikely((READ_ONCE(ex->peer->access) & access) != access))
+	if (unlikely((READ_ONCE(ex->peer->access) & access) != access)) {
+		if (local)
+			emu_cursor_end(local);
 		return emu_refuse_message(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_QP_ACCESS);
+	}
 	emu_cursor_init(remote, &ex->peer->ibqp, ex->peer->ibqp.pd, there, 1, access);
 	if (likely(emu_cursor_check(remote)))
 		return EMU_DONE;
+	if (local)
+		emu_cursor_end(local);
 	emu_cursor_end(remote);
 	if (remote->why == EMU_SYN_PAUSED)
 		return emu_retry_soon(ex);
@@ -493,11 +499,10 @@ enum emu_outcome emu_exec_write(struct emu_exec *ex, struct emu_swqe *wqe, u32 p
 	outcome = emu_enter_peer(ex);
 	if (likely(outcome == EMU_DONE)) {
 		there = emu_remote_sge(wqe);
-		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &remote);
+		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_WRITE, &local,
+					  &remote);
 		if (likely(outcome == EMU_DONE))
 			outcome = emu_write_data(ex, wqe, pos, &local, &remote);
-		else
-			emu_cursor_end(&local);
 	} else {
 		emu_cursor_end(&local);
 		outcome = emu_retry_or_drop(ex, wqe, pos, outcome);
@@ -530,7 +535,8 @@ static __always_inline enum emu_outcome emu_read_data(struct emu_exec *ex, struc
 
 	outcome = emu_check_rd_atomic(ex, wqe, pos);
 	if (likely(outcome == EMU_DONE))
-		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, &remote);
+		outcome = emu_open_remote(ex, wqe, pos, &there, IB_ACCESS_REMOTE_READ, NULL,
+					  &remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
 	/* Checked last: on a wire, the requester needs it when the answer arrives. */
@@ -616,7 +622,7 @@ static __always_inline enum emu_outcome emu_atomic_data(struct emu_exec *ex,
 		access = IB_ACCESS_REMOTE_WRITE;
 	if (unlikely(!IS_ALIGNED(there.addr, sizeof(u64))))
 		return emu_refuse_message(ex, wqe, pos, IB_WC_REM_INV_REQ_ERR, EMU_SYN_ALIGNMENT);
-	outcome = emu_open_remote(ex, wqe, pos, &there, access, &remote);
+	outcome = emu_open_remote(ex, wqe, pos, &there, access, NULL, &remote);
 	if (unlikely(outcome != EMU_DONE))
 		return outcome;
 	/* The operand must not straddle two pages, however the region is mapped. */

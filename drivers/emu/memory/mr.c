@@ -72,12 +72,16 @@ static int emu_mr_set_page(struct ib_mr *ibmr, u64 addr)
 int emu_map_mr_sg(struct ib_mr *ibmr, struct scatterlist *sg, int nents, unsigned int *offset)
 {
 	struct emu_mr *mr = to_emr(ibmr);
+	int mapped;
 
 	if (mr->region.kind != EMU_REGION_FAST || !(ibmr->page_size & EMU_PAGE_SIZES))
 		return -EINVAL;
 	mr->nr_next = 0;
 	mr->mapped = true;
-	return ib_sg_to_pages(ibmr, sg, nents, offset, emu_mr_set_page);
+	mapped = ib_sg_to_pages(ibmr, sg, nents, offset, emu_mr_set_page);
+	/* The consumer may change @iova. */
+	mr->virt_addr = ibmr->iova;
+	return mapped;
 }
 
 int emu_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)

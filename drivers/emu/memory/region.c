@@ -456,7 +456,7 @@ bool emu_region_set_range(struct emu_region *region, u64 iova, u64 virt_addr, u6
 static bool emu_region_set(struct emu_region *region, const struct emu_reg *reg)
 {
 	struct emu_mr *mr = container_of(region, struct emu_mr, region);
-	u64 iova;
+	u64 iova, first;
 
 	/* A region may be registered again with the list that it has. */
 	if (mr->mapped) {
@@ -466,7 +466,9 @@ static bool emu_region_set(struct emu_region *region, const struct emu_reg *reg)
 	}
 	region->page_shift = reg->page_shift;
 	iova = reg->access & IB_ZERO_BASED ? 0 : reg->iova;
-	if (!emu_region_set_range(region, iova, reg->iova, reg->length))
+	/* 0 is also what ib_map_mr_sg_zbva() sets: it names no place in a page. */
+	first = reg->iova ?: mr->virt_addr;
+	if (!emu_region_set_range(region, iova, first, reg->length))
 		return false;
 	region->access = reg->access;
 	WRITE_ONCE(region->key, reg->key);

@@ -129,7 +129,8 @@ struct emu_region {
  * @ibmr: what the midlayer sees
  * @region: how it is reached
  * @umem: memory of a user region, if the driver and not the core holds it; else NULL
- * @virt_addr: for a user region, an address with the offset in a page that its first byte has
+ * @virt_addr: for a user region or a list of pages, an address with the offset in a page that its
+ *	first byte has
  * @next: for fast registration, the list that the next one takes in exchange for
  *	&emu_region.pages: a list is made while the region is still registered, too
  * @nr_next: entries of @next in use
