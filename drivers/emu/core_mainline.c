@@ -217,8 +217,16 @@ static void emu_notify_init(struct emu_notify *notify, void (*fn)(struct irq_wor
 /* Waits until the handlers have been called for the reports @due that were made before. */
 static void emu_notify_settle(struct emu_notify *notify, int due)
 {
+	int state;
+
 	/* acquire: all that the handlers did is done */
-	while (atomic_read_acquire(&notify->state) & (due | EMU_NOTIFY_RUNNING)) {
+	while ((state = atomic_read_acquire(&notify->state)) & (due | EMU_NOTIFY_RUNNING)) {
+		/*
+		 * A reporter may have set a bit, and been preempted before it queued the
+		 * irq_work.
+		 */
+		if (!(state & EMU_NOTIFY_RUNNING))
+			irq_work_queue(&notify->work);
 		/*
 		 * Where irq_work_sync() sleeps, only one thread at a time may: those who destroy
 		 * QPs of one CQ are several. And the thread that runs the irq_work with
