@@ -332,9 +332,7 @@ static void timer_goes_on(void *arg)
 
 	for (i = 0; i < 2; i++)
 		s->failed += !!rig_recv(&s->r->b, i, 0, LEN);
-	for (i = 0; i < 100000 && peek(s->r->a.scq) < 2; i++)
-		udelay(10);
-	s->failed += peek(s->r->a.scq) != 2;
+	s->failed += !kvt_spin_until(peek(s->r->a.scq) >= 2);
 }
 
 /* A thread that finds an owner which leaves before it can be notified becomes the owner. */
