@@ -7,6 +7,8 @@
 # shellcheck disable=SC2034
 
 set -eEuo pipefail
+# What programs say is read: not in the user's language.
+export LC_ALL=C.UTF-8
 # A command that fails unchecked must not end a script silently. Status 2 is die()'s, which
 # has said why.
 trap '[ $? -eq 2 ] || echo "${0##*/}: line $LINENO: failed: $BASH_COMMAND" >&2' ERR
@@ -24,6 +26,13 @@ KV_CACHE=${KVERBS_CACHE:-${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/kverbs}
 KV_BUILD=${BUILD:-$KV_ROOT/build}
 [[ $KV_BUILD = /* ]] || KV_BUILD=$KV_ROOT/$KV_BUILD
 KV_JOBS=$(nproc)
+
+# Most of what the tests build was built before, in the same place: objects are kept, if the
+# user has ccache. scripts/deps installs it for the tests.
+if [ -d /usr/lib/ccache ]; then
+	PATH=/usr/lib/ccache:$PATH
+	export CCACHE_DIR=${CCACHE_DIR:-$KV_CACHE/ccache} CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
+fi
 
 say() {
 	printf '%s\n' "$*" >&2
@@ -47,6 +56,13 @@ show_help() {
 
 have() {
 	command -v "$1" >/dev/null 2>&1
+}
+
+# as_replacement <text>: as sed takes it between slashes.
+as_replacement() {
+	# In ${//}, versions of bash differ in what & is.
+	# shellcheck disable=SC2001
+	sed 's,[\\&/],\\&,g' <<<"$1"
 }
 
 # hash_of <files and directories of the checkout>: one hash of all of them.
