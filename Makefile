@@ -12,7 +12,20 @@ BUILD ?= build
 SOURCES := Kbuild VERSION $(wildcard include core cq peer_mem p2pdma drivers ulp kunit)
 PROBES := $(wildcard scripts/probes/*.c)
 
-NO_KERNEL := clean help demo test kunit lint shell tools install-tools deb rpm html
+# make takes a blank for the end of a name, and clean removes what is in BUILD.
+ifneq ($(words $(CURDIR)),1)
+$(error The path of this directory has a blank, which make cannot handle: move the checkout)
+endif
+ifneq ($(words $(BUILD)),1)
+$(error BUILD=$(BUILD): must be one directory, without a blank in its path)
+endif
+ifneq ($(filter / $(CURDIR),$(abspath $(BUILD))),)
+$(error BUILD=$(BUILD): must be a directory of its own, such as build)
+endif
+
+NO_KERNEL := clean help demo test kunit lint shell tools install-tools uninstall-tools deb rpm html
+# Also for a kernel whose headers are gone; it must be named.
+REMOVE := modules_uninstall uninstall-dev
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
 MODULE := $(filter %.ko,$(GOALS))
@@ -36,7 +49,7 @@ endif
 
 # Debian's kernel.release file lacks the flavour; this one is what uname says.
 RELEASE := $(if $(KDIR),$(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
-	$(KDIR)/include/generated/utsrelease.h 2>/dev/null))
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null),$(if $(filter-out $(REMOVE),$(GOALS)),,$(KVER)))
 OUT := $(abspath $(BUILD))/$(RELEASE)
 
 # The core that the modules are for: kverbs' own, or the kernel's, for which there is only the
@@ -49,7 +62,7 @@ else ifneq ($(CORE),kverbs)
 $(error CORE=$(CORE): must be kverbs or mainline)
 endif
 
-ifneq ($(filter-out $(NO_KERNEL) load unload,$(GOALS)),)
+ifneq ($(filter-out $(NO_KERNEL) $(REMOVE) load unload,$(GOALS)),)
 ifeq ($(KDIR),)
 $(error No headers for kernel $(KVER). Install them with: apt-get install \
 	linux-headers-$(KVER) (or linux-headers-amd64 for the current one), or \
@@ -74,7 +87,7 @@ endif
 endif
 
 ifeq ($(CORE),mainline)
-ifneq ($(filter-out $(NO_KERNEL) load unload clean,$(GOALS)),)
+ifneq ($(filter-out $(NO_KERNEL) $(REMOVE) load unload,$(GOALS)),)
 ifeq ($(shell grep -s '^CONFIG_INFINIBAND=' $(KDIR)/include/config/auto.conf),)
 $(error Kernel $(RELEASE) is built without CONFIG_INFINIBAND: it has no core that \
 	the software HCA could run under. kverbs' own core needs none: leave out CORE=)
@@ -123,7 +136,7 @@ endif
 tree:
 ifeq ($(CORE),mainline)
 	@mkdir -p $(OUT)/drivers $(addprefix $(OUT)/include/,kverbs rdma uapi/kverbs)
-	@cp -rsf $(CURDIR)/drivers/emu $(CURDIR)/drivers/fake_gpu $(OUT)/drivers/
+	@cp -rsf --no-preserve=mode $(CURDIR)/drivers/emu $(CURDIR)/drivers/fake_gpu $(OUT)/drivers/
 	@ln -sf $(addprefix $(CURDIR)/include/kverbs/,compat.h delay.h remap.h) \
 		$(OUT)/include/kverbs/
 	@ln -sf $(CURDIR)/include/uapi/kverbs/emu_capture.h \
@@ -134,7 +147,7 @@ ifeq ($(CORE),mainline)
 	@ln -sf $(CURDIR)/drivers/emu/mainline/Kbuild $(OUT)/Kbuild
 else
 	@mkdir -p $(OUT)
-	@cp -rsf $(addprefix $(CURDIR)/,$(SOURCES)) $(OUT)/
+	@cp -rsf --no-preserve=mode $(addprefix $(CURDIR)/,$(SOURCES)) $(OUT)/
 endif
 	@find $(OUT) -xtype l -delete
 
@@ -164,10 +177,10 @@ kunit:
 		$(foreach suite,$(or $(SUITE),$(if $(CASE),*)),'$(suite)$(CASE:%=.%)') $(ARGS)
 
 # The command kverbs, which shows channel adapters from user space.
-.PHONY: tools install-tools
-tools install-tools:
+.PHONY: tools install-tools uninstall-tools
+tools install-tools uninstall-tools:
 	+@$(MAKE) -C $(CURDIR)/tools O=$(abspath $(BUILD))/tools \
-		$(if $(filter install-%,$@),install,all)
+		$(or $(patsubst %-tools,%,$(filter %-tools,$@)),all)
 
 # Files that GPU drivers are built against: see scripts/install-dev.
 .PHONY: install-dev uninstall-dev
@@ -203,7 +216,8 @@ shell:
 
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs tools deb rpm html kunit) \
+	@rm -rf $(addprefix $(BUILD)/,extra logs static tools deb rpm html kunit) \
+		$(wildcard $(BUILD)/.*.lock) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))
@@ -221,7 +235,7 @@ help:
 	@echo '  kverbs.ko  one module, and all that it needs: as all does'
 	@echo '  tools      the command kverbs, into $(BUILD)/tools/'
 	@echo '  install-tools  install it, its manual page and completion'
-	@echo '             (DESTDIR= PREFIX=/usr/local)'
+	@echo '             (DESTDIR= PREFIX=/usr/local); uninstall-tools removes them'
 	@echo '  install-dev    install what drivers of GPUs are built against, for one'
 	@echo '             kernel; uninstall-dev removes it (root, or DESTDIR=)'
 	@echo '  modules_install  install the modules for one kernel where modprobe finds them, with'

@@ -90,15 +90,51 @@ failure_is_undone() {
 	[ $status -eq 0 ] && mainline_is_on && loaded ib_uverbs && modprobe kverbs_emu
 }
 
-# cut <module> on|off: the command is killed when modprobe is to load this one
-cut() {
+# The same, when kverbs is on but not loaded: the machine does not stay without a stack.
+failure_turns_it_off() {
+	modprobe -r kverbs_emu && modprobe ib_uverbs && goes on || return
+	rmmod kverbs_emu kverbs_ca kverbs kverbs_peer_mem kverbs_p2pdma || return
+	says "kverbs is on, but not loaded" kverbs switch status || return
+	! kverbs switch status --json >/tmp/said || return
+	echo "options kverbs_emu devices=1000" >/etc/modprobe.d/broken.conf
+	says "kverbs is off now, and mainline's stack is loaded" kverbs switch on
+	status=$?
+	rm /etc/modprobe.d/broken.conf
+	[ $status -eq 0 ] && mainline_is_on && modprobe kverbs_emu
+}
+
+# by_modprobe <commands>: makes a modprobe in /tmp/cut that does this first.
+by_modprobe() {
 	mkdir -p /tmp/cut
 	cat >/tmp/cut/modprobe <<-END
 	#!/bin/sh
-	if [ "\$1" = $1 ]; then kill -9 \$PPID; exit 1; fi
+	$1
 	exec /sbin/modprobe "\$@"
 	END
 	chmod +x /tmp/cut/modprobe
+}
+
+second_is_refused() {
+	by_modprobe "kverbs switch off >>/tmp/second 2>&1"
+	: >/tmp/second
+	PATH=/tmp/cut:/sbin:$PATH kverbs switch on && kverbs_is_on &&
+		grep -q "another kverbs switch is running" /tmp/second && goes off
+}
+
+# By insmod, it was not installed. Nothing is left to repeat.
+stray_is_named() {
+	hca=$(/sbin/modinfo -n kverbs_emu) && modprobe -r kverbs_emu && mv "$hca" /tmp/ && /sbin/depmod &&
+		modprobe ib_uverbs && insmod "/tmp/${hca##*/}" && goes on &&
+		kverbs switch off >/tmp/said 2>&1 && mainline_is_on &&
+		grep -q "kverbs_emu is not installed" /tmp/said
+	status=$?
+	[ $status -eq 0 ] || cat /tmp/said
+	mv "/tmp/${hca##*/}" "$hca" && /sbin/depmod && modprobe kverbs_emu && return $status
+}
+
+# cut <module> on|off: the command is killed when modprobe is to load this one
+cut() {
+	by_modprobe "if [ \"\$1\" = $1 ]; then kill -9 \$PPID; exit 1; fi"
 	! PATH=/tmp/cut:/sbin:$PATH kverbs switch "$2" >/tmp/said 2>&1 && ! grep -q "kverbs is" /tmp/said
 }
 
@@ -168,6 +204,9 @@ check "kverbs is there after a boot" comes_up_on
 check "who uses kverbs' device is named" user_is_named /dev/infiniband/ca/emu0 off
 check "switch off" switches_off
 check "what fails is undone" failure_is_undone
+check "also where kverbs was on before" failure_turns_it_off
+check "a second one at once is refused" second_is_refused
+check "a module that is not installed is named" stray_is_named
 check "on is interrupted and repeated" interrupted_on_is_repeated kverbs_emu
 check "off is interrupted and repeated" interrupted_off_is_repeated ib_uverbs
 check "on is interrupted and given up" interrupted_on_is_given_up kverbs_ca

@@ -188,6 +188,14 @@ static void check_signatures(struct report *rep)
 		report(rep, GOOD, NULL, "not required by this kernel");
 }
 
+static bool has_own_modules(void)
+{
+	struct name_list own;
+
+	own_modules(&own);
+	return own.count;
+}
+
 static void check_stack(struct report *rep)
 {
 	bool on = file_exists(SWITCH_FILE), core = is_loaded(rep, MAINLINE_CORE);
@@ -198,6 +206,9 @@ static void check_stack(struct report *rep)
 	else if (on && core)
 		report(rep, BAD, "update-initramfs -u, if the initramfs loads it; then kverbs switch on",
 		       "kverbs is on, but the kernel has loaded its own stack");
+	else if (on && has_own_modules() && !is_loaded(rep, OWN_CORE))
+		report(rep, BAD, "systemctl enable --now kverbs.service",
+		       "kverbs is on, but not loaded");
 	else
 		report(rep, GOOD, NULL, "kverbs is %s; loaded: %s", on ? "on" : "off",
 		       core ? "the kernel's own" : is_loaded(rep, OWN_CORE) ? "kverbs" : "none");
@@ -219,7 +230,7 @@ static void check_devices(struct report *rep)
 		if (!strncmp(state, "4:", 2))
 			report(rep, GOOD, NULL, "%s: port 1 is active", name);
 		else
-			report(rep, ODD, "ip link set <its network device> up; kverbs show",
+			report(rep, ODD, "ip link set <its network device> up",
 			       "%s: port 1 is %s", name, *state ? state : "in an unknown state");
 	}
 	if (dir)
@@ -236,7 +247,9 @@ static void check_files(struct report *rep, const char *dir_name, int mode, cons
 	const char *name;
 
 	while ((name = next_name(dir))) {
-		if (!strcmp(name, "ca") || !strncmp(name, "by-", 3))
+		/* Management is for root, whatever else a user may do. */
+		if (!strcmp(name, "ca") || !strncmp(name, "by-", 3) ||
+		    !strncmp(name, "umad", 4) || !strncmp(name, "issm", 4))
 			continue;
 		in_root(path, "%s/%s", dir_name, name);
 		if (access(path, mode))

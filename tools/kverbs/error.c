@@ -38,18 +38,18 @@ int say_no_device(void)
 				 "  Mount it: mount -t sysfs sys /sys");
 	if (exists("/sys/module/ib_core"))
 		return say_error("no device: the kernel's own ib_core is loaded, not kverbs\n"
-				 "  They exclude each other. Run make load in the source tree of kverbs:\n"
-				 "  it says what to remove first");
+				 "  They exclude each other. Run: kverbs switch on, or make load in the\n"
+				 "  source tree of kverbs. Both say what to remove first");
 	if (!exists("/sys/module/kverbs"))
 		return say_error("no device: the module kverbs is not loaded\n"
-				 "  Run make load in the source tree of kverbs");
+				 "  Run: kverbs switch on, or make load in the source tree of kverbs");
 	if (!exists(SYSFS_CLASS))
 		return say_error("no device: the module kverbs_ca is not loaded\n"
-				 "  Run make load in the source tree of kverbs");
+				 "  Run: modprobe kverbs_ca, or make load in the source tree of kverbs");
 	if (!exists("/sys/module/kverbs_emu"))
 		return say_error("no device: kverbs is loaded, but no driver has found a device\n"
-				 "  For a software device (kverbs_emu), run make load in the source tree\n"
-				 "  of kverbs");
+				 "  For a software device, run: modprobe kverbs_emu, or make load in the\n"
+				 "  source tree of kverbs");
 	return say_error("no device has a file in %s\n"
 			 "  If there are devices in %s, then /dev is not\n"
 			 "  a devtmpfs, or this is a container: pass the files to it.", CA_DIR,

@@ -27,15 +27,6 @@ _kverbs_ports() {
 	done
 }
 
-# -p is --port of show, and --peer of reg.
-_kverbs_peers() {
-	if [[ $1 = -p && ${COMP_WORDS[1]} = show ]]; then
-		_kverbs_ports "$2"
-	else
-		_kverbs_names "${KVERBS_PEERS:-/sys/kernel/mm/memory_peers}" "$2"
-	fi
-}
-
 # A list with commas: the last word of it, from those that are not in it yet.
 _kverbs_access() {
 	local have='' word
@@ -48,19 +39,22 @@ _kverbs_access() {
 	[ ${#COMPREPLY[@]} -eq 0 ] || compopt -o nospace 2>/dev/null
 }
 
-# _kverbs_value <option> <what was typed>: fails if it takes no value.
+# _kverbs_value <command>:<option> <what was typed>: fails if it takes no value. The same letter
+# may be another option of another command.
 _kverbs_value() {
 	case $1 in
-	--port) _kverbs_ports "$2" ;;
-	--path | -P) _kverbs_words "any host p2p peer dmabuf" "$2" ;;
-	--memory | -m) _kverbs_words "system udmabuf $(compgen -G '/dev/fake_gpu[0-9]*'
+	show:--port | show:-p) _kverbs_ports "$2" ;;
+	capture:--write | capture:-w) mapfile -t COMPREPLY < <(compgen -f -- "$2") ;;
+	capture:--snaplen | capture:-s | capture:--qp | capture:-q) ;;
+	reg:--path | reg:-P) _kverbs_words "any host p2p peer dmabuf" "$2" ;;
+	reg:--memory | reg:-m) _kverbs_words "system udmabuf $(compgen -G '/dev/fake_gpu[0-9]*'
 		compgen -G '/sys/bus/pci/devices/*/p2pmem/allocate')" "$2" ;;
-	--peer | -p) _kverbs_peers "$1" "$2" ;;
-	--touch | -t) _kverbs_words "none read write" "$2" ;;
-	--size | -s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
-	--access | -a) _kverbs_access "$2" ;;
-	--count | -c | --interval | -i) ;;
-	--root | -r) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
+	reg:--peer | reg:-p) _kverbs_names "${KVERBS_PEERS:-/sys/kernel/mm/memory_peers}" "$2" ;;
+	reg:--touch | reg:-t) _kverbs_words "none read write" "$2" ;;
+	reg:--size | reg:-s) _kverbs_words "4K 64K 2M 1G" "$2" ;;
+	reg:--access | reg:-a) _kverbs_access "$2" ;;
+	*:--count | *:-c | top:--interval | top:-i) ;;
+	*:--root | *:-r) mapfile -t COMPREPLY < <(compgen -d -- "$2") ;;
 	*) return 1 ;;
 	esac
 }
@@ -95,7 +89,7 @@ _kverbs_has_device() {
 }
 
 _kverbs_emulated() {
-	(cd "${KVERBS_FAULTS:-/sys/kernel/debug/kverbs_emu}" 2>/dev/null && echo *)
+	(cd "${KVERBS_FAULTS:-/sys/kernel/debug/kverbs_emu}" 2>/dev/null && shopt -s nullglob && echo *)
 }
 
 # add, del or seed, then a device, then what a rule is made of.
@@ -119,8 +113,7 @@ _kverbs() {
 		return
 	fi
 	previous=${COMP_WORDS[COMP_CWORD - 1]}
-	# -a of show takes no value, that of reg does.
-	if [[ $command:$previous != show:-a ]] && _kverbs_value "$previous" "$word"; then
+	if _kverbs_value "$command:$previous" "$word"; then
 		return
 	fi
 	if [[ $word = -* ]]; then

@@ -111,7 +111,7 @@ static int say_no_file(const char *name, int error)
 {
 	if (access(P2P_MODULE, F_OK))
 		return say_error("no information about peer-to-peer DMA: the module kverbs_p2pdma is not loaded\n"
-				 "  Run make load in the source tree of kverbs");
+				 "  Run: modprobe kverbs_p2pdma, or make load in the source tree of kverbs");
 	if (error == EACCES || error == EPERM)
 		return say_error("cannot read %s/%s: %s\n"
 				 "  Run this as root.", P2P_DIR, name, strerror(error));

@@ -14,12 +14,15 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "stack.h"
+
+#define SWITCH_LOCK	"/run/kverbs-switch.lock"
 
 /* Precedes the names of the modules to load when kverbs is switched off. */
 #define MAINLINE_MARK	"# mainline:"
@@ -241,10 +244,9 @@ static int find_modprobe(void)
 			 "  Install it: apt install kmod");
 }
 
-/* Return: STATUS_OK, or STATUS_FAILED after a message of modprobe's. */
-static int load_module(const char *name)
+/* Return: STATUS_OK; STATUS_NONE if modprobe fails, which may have said why. */
+static int run_modprobe(char *const argv[])
 {
-	char *const argv[] = { "modprobe", (char *)name, NULL };
 	int status;
 	pid_t pid;
 
@@ -254,9 +256,25 @@ static int load_module(const char *name)
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			return say_error("cannot wait for modprobe: %s", strerror(errno));
-	if (WIFEXITED(status) && !WEXITSTATUS(status))
-		return STATUS_OK;
+	return WIFEXITED(status) && !WEXITSTATUS(status) ? STATUS_OK : STATUS_NONE;
+}
+
+static int load_module(const char *name)
+{
+	char *const argv[] = { "modprobe", (char *)name, NULL };
+	int status = run_modprobe(argv);
+
+	if (status != STATUS_NONE)
+		return status;
 	return say_error("cannot load %s\n  For the kernel's messages: dmesg | tail", name);
+}
+
+/* Some may have been loaded by insmod, or not be there for the kernel that was booted since. */
+static bool is_missing(const char *name)
+{
+	char *const argv[] = { "modprobe", "-nq", (char *)name, NULL };
+
+	return run_modprobe(argv) == STATUS_NONE;
 }
 
 static int remove_modules(const struct name_list *order)
@@ -278,13 +296,17 @@ static int load_mainline(const struct name_list *names)
 	int status = STATUS_OK;
 	size_t i;
 
-	for (i = 0; i < names->count; i++)
-		if (load_module(names->name[i]))
+	for (i = 0; i < names->count; i++) {
+		if (is_missing(names->name[i]))
+			say_error("%s is not installed for kernel %s: load it as it was loaded before",
+				  names->name[i], kernel_release());
+		else if (load_module(names->name[i]))
 			status = STATUS_FAILED;
+	}
 	return status;
 }
 
-/* Loads mainline's modules again. The file that names them stays until all are loaded. */
+/* Loads mainline's modules again. The file that names them stays until all that can be are loaded. */
 static int restore_mainline(const struct machine *machine)
 {
 	if (put_file(machine, SWITCH_TRIAL, false) || load_mainline(&machine->before))
@@ -335,9 +357,13 @@ static int refuse_users(const struct machine *machine, const struct name_list *o
 
 static int undo_on(const struct machine *machine)
 {
-	bool back;
+	bool back, gone;
 
-	back = !remove_own() && !restore_mainline(machine);
+	/* It may have been on, or have just been switched on. */
+	gone = !drop_file(SWITCH_FILE);
+	back = !remove_own() && !restore_mainline(machine) && gone;
+	if (back && machine->on)
+		return say_error("kverbs is off now, and mainline's stack is loaded");
 	return say_error(back ? "kverbs stays off: nothing has changed" :
 			 "kverbs is off, but mainline's stack is not completely loaded\n"
 			 "  Fix the error above, then repeat: kverbs switch off. Or reboot.");
@@ -402,20 +428,33 @@ static const char *loaded_stack(const struct machine *machine)
 	return loaded_named(&machine->loaded, OWN_CORE) ? "kverbs" : "none";
 }
 
+/* Returns what is inconsistent, and what to do; or NULL. */
+static const char *fault_of(const struct machine *machine)
+{
+	if (machine->trial)
+		return "a switch was interrupted: repeat it\n"
+		       "  kverbs switch on, or kverbs switch off";
+	if (!machine->on)
+		return NULL;
+	if (!machine->installed.count)
+		return "kverbs is on, but not installed for this kernel, which uses its own stack";
+	if (loaded_named(&machine->loaded, MAINLINE_CORE))
+		return "kverbs is on, but the kernel has loaded its own stack\n"
+		       "  If the initramfs loads it: update-initramfs -u. Then: kverbs switch on";
+	if (!loaded_named(&machine->loaded, OWN_CORE))
+		return "kverbs is on, but not loaded\n"
+		       "  Run: systemctl enable --now kverbs.service, or kverbs switch on";
+	return NULL;
+}
+
 static int show_status(const struct machine *machine)
 {
+	const char *fault = fault_of(machine);
+
 	printf("switch     %s\nloaded     %s\ninstalled  %s for kernel %s\n",
 	       machine->on ? "on" : "off", loaded_stack(machine),
 	       machine->installed.count ? "yes," : "no, not", kernel_release());
-	if (machine->trial)
-		return say_error("a switch was interrupted: repeat it\n"
-				 "  kverbs switch on, or kverbs switch off");
-	if (machine->on && !machine->installed.count)
-		return say_error("kverbs is on, but not installed for this kernel, which uses its own stack");
-	if (machine->on && loaded_named(&machine->loaded, MAINLINE_CORE))
-		return say_error("kverbs is on, but the kernel has loaded its own stack\n"
-				 "  If the initramfs loads it: update-initramfs -u. Then: kverbs switch on");
-	return STATUS_OK;
+	return fault ? say_error("%s", fault) : STATUS_OK;
 }
 
 static int show_status_json(const struct machine *machine)
@@ -430,6 +469,22 @@ static int show_status_json(const struct machine *machine)
 	json_string(&json, "kernel", kernel_release());
 	json_bool(&json, "installed", machine->installed.count);
 	json_end(&json);
+	return fault_of(machine) ? STATUS_FAILED : STATUS_OK;
+}
+
+/* --- one at a time ---------------------------------------------------------------- */
+
+/* Held until the process ends. The file stays, as one that is removed would be no lock. */
+static int be_alone(void)
+{
+	int fd = open(SWITCH_LOCK, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return say_file_error("open", SWITCH_LOCK);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ?
+		       say_error("another kverbs switch is running\n  Try again when it has ended.") :
+		       say_file_error("lock", SWITCH_LOCK);
 	return STATUS_OK;
 }
 
@@ -476,6 +531,7 @@ static int turn(const struct command *cmd, const struct machine *machine, bool o
 	/* Blocks all signals, because a machine that is switched halfway is of no use. */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
+	umask(022);
 	if (mkdir("/run/modprobe.d", 0755) && errno != EEXIST)
 		return say_file_error("make", "/run/modprobe.d");
 	return on ? turn_on(machine) : turn_off(machine);
@@ -483,17 +539,23 @@ static int turn(const struct command *cmd, const struct machine *machine, bool o
 
 static int act(const struct command *cmd, const char *what, bool json, bool dry)
 {
+	bool on = !strcmp(what, "on"), ask = !strcmp(what, "status");
 	static struct machine machine;
 	int status;
 
+	if (!on && !ask && strcmp(what, "off"))
+		return usage_error(cmd, "%s: must be on, off or status", what);
+	if (json && !ask)
+		return usage_error(cmd, "--json is only for status");
+	/* Before it looks: another one may be about to change what there is to see. */
+	if (!ask && !dry && !has_root() && !geteuid() && be_alone())
+		return STATUS_FAILED;
 	if (look(&machine))
 		return STATUS_FAILED;
-	if (!strcmp(what, "status"))
+	if (ask)
 		status = json ? show_status_json(&machine) : show_status(&machine);
-	else if (!strcmp(what, "on") || !strcmp(what, "off"))
-		status = turn(cmd, &machine, !strcmp(what, "on"), dry);
 	else
-		status = usage_error(cmd, "%s: must be on, off or status", what);
+		status = turn(cmd, &machine, on, dry);
 	loaded_free(&machine.loaded);
 	return status;
 }

@@ -13,7 +13,8 @@
 
 #define INTERVAL_DEFAULT	2
 #define INTERVAL_MAX		3600
-#define LIMITS_MAX		64
+/* A CQ has up to 32 limits. */
+#define LIMITS_MORE		32
 
 /* How many completions of a device reached their handler in less than limit. */
 struct latency {
@@ -25,7 +26,8 @@ struct latency {
 
 struct latencies {
 	size_t count;
-	struct latency of[LIMITS_MAX];
+	size_t size;
+	struct latency *of;
 };
 
 struct view {
@@ -57,13 +59,19 @@ static void add_latency(struct latencies *all, const char *device, const char *l
 			uint64_t times)
 {
 	double ns = limit_ns(limit);
+	struct latency *more;
 	size_t i;
 
 	for (i = 0; i < all->count; i++)
 		if (all->of[i].ns == ns && !strcmp(all->of[i].device, device))
 			break;
-	if (i == LIMITS_MAX)
-		return;
+	if (i == all->size) {
+		more = reallocarray(all->of, all->size + LIMITS_MORE, sizeof(*more));
+		if (!more)
+			return;
+		all->of = more;
+		all->size += LIMITS_MORE;
+	}
 	if (i == all->count) {
 		snprintf(all->of[i].device, sizeof(all->of[i].device), "%s", device);
 		snprintf(all->of[i].limit, sizeof(all->of[i].limit), "%s", limit);
@@ -115,6 +123,14 @@ static uint64_t times_before(const struct latencies *before, const char *device,
 	return 0;
 }
 
+/* Less than before: CQs were destroyed, and what they counted is gone. */
+static uint64_t times_since(const struct latency *now, const struct latencies *before)
+{
+	uint64_t old = times_before(before, now->device, now->ns);
+
+	return now->times > old ? now->times - old : 0;
+}
+
 /*
  * Returns the limit below which a share of the completions since the view before stayed; "-" if
  * there were none.
@@ -130,8 +146,7 @@ static const char *quantile(const struct view *now, const struct view *before, c
 		for (i = 0; i < now->latencies.count; i++) {
 			if (strcmp(now->latencies.of[i].device, device))
 				continue;
-			sum += now->latencies.of[i].times -
-			       times_before(&before->latencies, device, now->latencies.of[i].ns);
+			sum += times_since(&now->latencies.of[i], &before->latencies);
 			if (pass && sum && sum >= share * all)
 				return now->latencies.of[i].limit;
 		}
@@ -263,6 +278,8 @@ static int watch(uint64_t interval, uint64_t count)
 	}
 	samples_put(&now->samples);
 	samples_put(&before->samples);
+	free(views[0].latencies.of);
+	free(views[1].latencies.of);
 	return status;
 }
 
