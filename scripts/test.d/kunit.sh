@@ -55,6 +55,7 @@ TWO_CPUS+=",kunit_cq_pool:cq_pool.least_loaded_*,kunit_cq_pool:cq_pool.get_and_t
 TWO_CPUS+=",kunit_cq_debugfs:cq_debugfs.state_tells_*"
 TWO_CPUS+=",kunit_emu_cq_ring:emu_cq_ring.either_told_or_notified"
 TWO_CPUS+=",kunit_emu_standstill:emu_standstill.news_for_*"
+TWO_CPUS+=",kunit_emu_datagram:emu_conform_uc.u7_what_is_behind_*"
 TWO_CPUS+=",kunit_emu_peer:emu_peer.long_message_*"
 TWO_CPUS+=",kunit_emu_peer:emu_peer.memory_comes_and_goes"
 TWO_CPUS+=",$ON_THE_BUS"
