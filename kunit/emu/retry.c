@@ -5,7 +5,7 @@
  */
 #include <kverbs/delay.h>
 
-#include "emu/rig.h"
+#include "emu/rig_net.h"
 #include "lib/objects.h"
 
 #define NO_ANSWER	"ack_timeout_err"
@@ -233,30 +233,33 @@ static void r10_write_with_imm_waits_for_a_receive_too(struct kunit *test)
 }
 
 /* Where the receive is posted, and what needs it. */
-enum late_for { LATE_FOR_SEND, LATE_IN_SRQ, LATE_FOR_WRITE, LATE_FOR_UC };
+enum late_for { LATE_FOR_SEND, LATE_IN_SRQ, LATE_FOR_WRITE, LATE_FOR_UC, LATE_FOR_UD };
 
 static const char *const late_for_names[] = {
 	[LATE_FOR_SEND] = "SEND",
 	[LATE_IN_SRQ] = "SEND, SRQ",
 	[LATE_FOR_WRITE] = "RDMA WRITE with immediate data",
 	[LATE_FOR_UC] = "SEND, UC",
+	[LATE_FOR_UD] = "SEND, UD",
 };
 
 static const enum late_for late_fors[] = {
-	LATE_FOR_SEND, LATE_IN_SRQ, LATE_FOR_WRITE, LATE_FOR_UC,
+	LATE_FOR_SEND, LATE_IN_SRQ, LATE_FOR_WRITE, LATE_FOR_UC, LATE_FOR_UD,
 };
 
 KVT_NAMED_PARAM(late_for, late_fors, late_for_names);
 
 struct late {
 	struct rig *r;
-	enum late_for what;
+	struct ib_ah *ah;		/* of UD */
+	enum ib_wr_opcode op;		/* RDMA WRITE or SEND_WITH_INV by @key, or SEND */
+	u32 key;
 	int err;
 };
 
 static int late_recv(struct late *l, u64 id)
 {
-	struct ib_sge sge = rig_sge(&l->r->b, 0, 8);
+	struct ib_sge sge = rig_sge(&l->r->b, 0, RIG_GRH + 8);
 	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
 
 	return l->r->b.srq ? ib_post_srq_recv(l->r->b.srq, &wr, NULL) :
@@ -272,36 +275,89 @@ static void post_behind(void *arg)
 	l->err = late_recv(l, 3);
 	if (l->err)
 		return;
-	l->err = l->what == LATE_FOR_WRITE ?
-		 rig_rdma(&r->a, IB_WR_RDMA_WRITE_WITH_IMM, 1, 0, 8, r->b.mr->iova, r->b.mr->rkey) :
-		 rig_send(&r->a, 1, 0, 8);
+	switch (l->op) {
+	case IB_WR_RDMA_WRITE_WITH_IMM:
+		l->err = rig_rdma(&r->a, l->op, 1, 0, 8, r->b.mr->iova, l->key);
+		break;
+	case IB_WR_SEND_WITH_INV:
+		l->err = rig_inv(&r->a, l->op, 1, l->key);
+		break;
+	default:
+		l->err = l->ah ? rig_ud_send(&r->a, l->ah, &r->b, 1, 0, 8) :
+				 rig_send(&r->a, 1, 0, 8);
+	}
+}
+
+static void post_late(struct kunit *test, struct late *l)
+{
+	kverbs_delay_set("emu_recv_reserved", post_behind, l);
+	KUNIT_EXPECT_EQ(test, 0, late_recv(l, 2));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, l->err);
 }
 
 /* A receive is being posted; another one, behind it, has been posted when the message is. */
 static void r10_receive_behind_one_that_is_being_posted_counts(struct kunit *test)
 {
-	struct late l = { rig_between_two(test), *(const enum late_for *)test->param_value, -EIO };
+	enum late_for what = *(const enum late_for *)test->param_value;
 	struct ib_srq_init_attr init = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct rig *r = l.r;
+	struct late l = { .op = IB_WR_SEND, .err = -EIO };
+	struct rig *r;
 	struct ib_wc wc;
 	u64 before;
 
+	r = what == LATE_FOR_UD ? rig_ud(test, "emu0", "emu1") : rig_between_two(test);
+	l.r = r;
 	r->rnr_retry = 0;
-	if (l.what == LATE_IN_SRQ)
+	if (what == LATE_IN_SRQ)
 		r->b.srq = KVT_OWN(test, ib_create_srq(r->b.pd, &init), kvt_end_srq);
-	if (l.what == LATE_FOR_UC)
+	if (what == LATE_FOR_UC)
 		r->init.qp_type = IB_QPT_UC;
-	rig_start(test, r);
-	if (l.what == LATE_FOR_WRITE)
+	if (what == LATE_FOR_UD)
+		l.ah = rig_ah(test, &r->a, &r->b);
+	else
+		rig_start(test, r);
+	if (what == LATE_FOR_WRITE) {
 		rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+		l.op = IB_WR_RDMA_WRITE_WITH_IMM;
+		l.key = r->b.mr->rkey;
+	}
 	before = rig_counter(test, &r->a, NOT_READY);
-	kverbs_delay_set("emu_recv_reserved", post_behind, &l);
-	KUNIT_EXPECT_EQ(test, 0, late_recv(&l, 2));
-	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	KUNIT_EXPECT_EQ(test, 0, l.err);
+	post_late(test, &l);
 	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
 	KUNIT_EXPECT_EQ(test, before, rig_counter(test, &r->a, NOT_READY));
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+}
+
+/* A message that is refused uses up a receive, too. */
+static const enum ib_wr_opcode refused_ops[] = { IB_WR_RDMA_WRITE_WITH_IMM, IB_WR_SEND_WITH_INV };
+
+static void op_name(const enum ib_wr_opcode *op, char *desc)
+{
+	strscpy(desc, *op == IB_WR_SEND_WITH_INV ? "SEND with invalidate" :
+		"RDMA WRITE with immediate data", KUNIT_PARAM_DESC_SIZE);
+}
+
+KUNIT_ARRAY_PARAM(refused_op, refused_ops, op_name);
+
+static void refusal_completes_the_receive_that_is_being_posted(struct kunit *test)
+{
+	struct late l = {
+		.r = rig_between_two(test),
+		.op = *(const enum ib_wr_opcode *)test->param_value,
+		.key = RIG_BAD_KEY,
+		.err = -EIO,
+	};
+	struct rig *r = l.r;
+	struct ib_wc wc;
+
+	rig_start(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+	post_late(test, &l);
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_REM_ACCESS_ERR);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, l.op == IB_WR_SEND_WITH_INV ?
+		      IB_WC_REM_ACCESS_ERR : IB_WC_LOC_ACCESS_ERR);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 3, IB_WC_WR_FLUSH_ERR);
 }
 
 /* An RDMA write without immediate data needs no receive. */
@@ -393,6 +449,7 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE_SLOW(r10_waits_as_long_as_the_responder_asks),
 	KUNIT_CASE(r10_write_with_imm_waits_for_a_receive_too),
 	KUNIT_CASE_PARAM(r10_receive_behind_one_that_is_being_posted_counts, late_for_gen_params),
+	KUNIT_CASE_PARAM(refusal_completes_the_receive_that_is_being_posted, refused_op_gen_params),
 	KUNIT_CASE(r10_write_does_not_wait),
 	KUNIT_CASE(r25_peer_of_somebody_else_hears_nothing),
 	KUNIT_CASE(r25_stranger_with_the_right_number_is_not_heard),

@@ -194,9 +194,13 @@ static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_
 {
 	struct emu_rwqe *recv = ex->qp->taken;
 	struct emu_qp *peer = ex->peer;
+	enum emu_outcome outcome;
 	bool taken;
 
-	taken = emu_claim(peer, 0, recv) == EMU_DONE;
+	outcome = emu_claim(peer, 0, recv);
+	if (outcome == EMU_AGAIN)
+		return outcome;
+	taken = outcome == EMU_DONE;
 	if (taken && !emu_region_is_named(&peer->ibqp, wqe->ex.invalidate_rkey))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_REM_ACCESS_ERR,
 				     IB_WC_REM_ACCESS_ERR, why);
@@ -384,17 +388,22 @@ static noinline enum emu_outcome emu_refuse_access(struct emu_exec *ex, struct e
 						   u32 pos, enum emu_syndrome why)
 {
 	struct emu_rwqe *recv = ex->qp->taken;
+	enum emu_outcome outcome;
 
-	if (wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM && emu_is_reliable(ex) &&
-	    emu_claim(ex->peer, 0, recv) == EMU_DONE)
-		emu_complete_recv_as(ex, wqe, recv, IB_WC_LOC_ACCESS_ERR, why);
+	if (wqe->opcode == IB_WR_RDMA_WRITE_WITH_IMM && emu_is_reliable(ex)) {
+		outcome = emu_claim(ex->peer, 0, recv);
+		if (outcome == EMU_AGAIN)
+			return outcome;
+		if (outcome == EMU_DONE)
+			emu_complete_recv_as(ex, wqe, recv, IB_WC_LOC_ACCESS_ERR, why);
+	}
 	return emu_refuse_message(ex, wqe, pos, IB_WC_REM_ACCESS_ERR, why);
 }
 
 /*
  * Opens the responder's memory. A message of length 0 touches no memory, and its
- * key is not checked. @local: the requester's memory, or NULL; is left before the message completes,
- * if it is not EMU_DONE.
+ * key is not checked. @local: the requester's memory, or NULL. Unless this returns EMU_DONE, it is
+ * left here, before the message completes.
  */
 static enum emu_outcome emu_open_remote(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 					const struct ib_sge *there, int access,
@@ -433,7 +442,8 @@ static enum emu_outcome emu_check_copy(struct emu_exec *ex, struct emu_swqe *wqe
 /*
  * Called with both sides opened; ends both cursors. The receive for immediate data is taken last,
  * when the data is in place and nothing can be refused any more. If an SRQ has run out of receives
- * by then, the entry is tried again, and writes the data once more.
+ * by then, or the receive is still being posted, the entry is tried again, and writes the data once
+ * more.
  */
 static enum emu_outcome emu_write_data(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
 				       struct emu_cursor *local, struct emu_cursor *remote)

@@ -38,6 +38,7 @@
  * @pkey: P_Key of the sender
  * @why: what went wrong with the sender's memory on the way
  * @paused: ex->cost when a runner last enabled preemption
+ * @again: its receiver's next receive is being posted
  * @delivered: it was delivered to at least one receiver
  */
 struct emu_datagram {
@@ -49,6 +50,7 @@ struct emu_datagram {
 	enum emu_syndrome why;
 	u32 paused;
 	bool delivered;
+	bool again;
 };
 
 /* GSI queue pairs take any P_Key of the port; returns the index, or -1. */
@@ -219,6 +221,7 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 	u32 length = dg->wqe->length;
 	enum emu_syndrome why;
 	struct emu_rwqe *recv = dg->ex->qp->taken;
+	enum emu_outcome outcome = EMU_RNR;
 
 	if (pkey_index < 0) {
 		emu_port_count(to->port, EMU_CNT_PKEY, 1);
@@ -229,8 +232,14 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 		return;
 	}
 	/* dg->why: the sender's memory failed while an earlier receiver's copy was made. */
-	if (dg->why ||
-	    emu_claim(to, sizeof(union rdma_network_hdr) + length, recv) != EMU_DONE) {
+	if (!dg->why)
+		outcome = emu_claim(to, sizeof(union rdma_network_hdr) + length, recv);
+	/* Of a multicast, other copies have been delivered. */
+	if (unlikely(outcome == EMU_AGAIN && dg->wqe->ud.qpn != IB_MULTICAST_QPN)) {
+		dg->again = true;
+		return;
+	}
+	if (outcome != EMU_DONE) {
 		emu_port_count(to->port, EMU_CNT_DROPPED, 1);
 		return;
 	}
@@ -348,6 +357,8 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 			emu_deliver_unicast(&dg);
 		rcu_read_unlock();
 	}
+	if (unlikely(dg.again))
+		return EMU_AGAIN;
 	/* Once it was delivered to somebody, it must not be tried again. */
 	if (unlikely(dg.why) && !(dg.why == EMU_SYN_PAUSED && dg.delivered))
 		return emu_fail_memory(ex, wqe, pos, dg.why);

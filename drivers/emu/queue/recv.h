@@ -99,7 +99,10 @@ static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu
 	return too_short ? EMU_FAILED : emu_recv_ring_none(&qp->rq);
 }
 
-/* Whether there is a receive, maybe one that is being posted; with an SRQ, others may take it at any moment. */
+/*
+ * Whether there is a receive, maybe one that is being posted; with an SRQ, others may take it at any
+ * moment.
+ */
 static inline bool emu_has_receive(struct emu_qp *qp)
 {
 	if (unlikely(atomic_read(&qp->recv_from) & EMU_FROM_PARKED))

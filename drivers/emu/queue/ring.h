@@ -58,7 +58,7 @@
  * A poster that is stopped between reserve and publish leaves a hole. Consumers stop
  * at a hole as they do at the end of the queue. In a send queue, the late poster rings the
  * doorbell after it has published, so nothing behind the hole is forgotten. In a receive queue,
- * the consumer tries again: see emu_recv_ring_none().
+ * the consumer tries again, unless the message is a multicast: see emu_recv_ring_none().
  *
  * Positions are free-running 32-bit counts, compared by their difference. A thread that is
  * held up between reading a position and the cmpxchg that relies on it, while 2^31 entries
