@@ -24,7 +24,7 @@ $(error BUILD=$(BUILD): must be a directory of its own, such as build)
 endif
 
 NO_KERNEL := clean help demo test kunit lint shell tools install-tools uninstall-tools deb rpm html
-# Also for a kernel whose headers are gone; it must be named.
+# Also for a kernel whose headers are gone: KVER= names it.
 REMOVE := modules_uninstall uninstall-dev
 GOALS := $(or $(MAKECMDGOALS),all)
 SINGLE := $(filter %.o %.i %.s %.lst %.mod %.symtypes %/,$(GOALS))
@@ -49,7 +49,10 @@ endif
 
 # Debian's kernel.release file lacks the flavour; this one is what uname says.
 RELEASE := $(if $(KDIR),$(shell sed -n 's/.*UTS_RELEASE "\(.*\)"/\1/p' \
-	$(KDIR)/include/generated/utsrelease.h 2>/dev/null),$(if $(filter-out $(REMOVE),$(GOALS)),,$(KVER)))
+	$(KDIR)/include/generated/utsrelease.h 2>/dev/null))
+ifeq ($(KDIR)$(filter-out $(REMOVE) $(NO_KERNEL),$(GOALS)),)
+RELEASE := $(if $(filter $(REMOVE),$(GOALS)),$(KVER))
+endif
 OUT := $(abspath $(BUILD))/$(RELEASE)
 
 # The core that the modules are for: kverbs' own, or the kernel's, for which there is only the
@@ -62,8 +65,8 @@ else ifneq ($(CORE),kverbs)
 $(error CORE=$(CORE): must be kverbs or mainline)
 endif
 
-ifneq ($(filter-out $(NO_KERNEL) $(REMOVE) load unload,$(GOALS)),)
-ifeq ($(KDIR),)
+ifneq ($(filter-out $(NO_KERNEL) load unload,$(GOALS)),)
+ifeq ($(or $(KDIR),$(RELEASE)),)
 $(error No headers for kernel $(KVER). Install them with: apt-get install \
 	linux-headers-$(KVER) (or linux-headers-amd64 for the current one), or \
 	name another kernel with KVER=<version> or KDIR=<kernel build tree>)
@@ -217,7 +220,6 @@ shell:
 .PHONY: clean
 clean:
 	@rm -rf $(addprefix $(BUILD)/,extra logs static tools deb rpm html kunit) \
-		$(wildcard $(BUILD)/.*.lock) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))

@@ -27,13 +27,6 @@ KV_BUILD=${BUILD:-$KV_ROOT/build}
 [[ $KV_BUILD = /* ]] || KV_BUILD=$KV_ROOT/$KV_BUILD
 KV_JOBS=$(nproc)
 
-# Most of what the tests build was built before, in the same place: objects are kept, if the
-# user has ccache. scripts/deps installs it for the tests.
-if [ -d /usr/lib/ccache ]; then
-	PATH=/usr/lib/ccache:$PATH
-	export CCACHE_DIR=${CCACHE_DIR:-$KV_CACHE/ccache} CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
-fi
-
 say() {
 	printf '%s\n' "$*" >&2
 }
@@ -97,6 +90,14 @@ what_there_is() {
 	done
 	echo "$path"
 }
+
+# Most of what the tests build was built before, in the same place: objects are kept, if the user has
+# ccache, and it can write. scripts/deps installs it for the tests.
+CCACHE_DIR=${CCACHE_DIR:-$KV_CACHE/ccache}
+if [ -d /usr/lib/ccache ] && [ -w "$(what_there_is "$CCACHE_DIR")" ]; then
+	PATH=/usr/lib/ccache:$PATH
+	export CCACHE_DIR CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
+fi
 
 # Prints how a place is named to the scripts.
 variable_of() {

@@ -207,7 +207,7 @@ static void check_stack(struct report *rep)
 		report(rep, BAD, "update-initramfs -u, if the initramfs loads it; then kverbs switch on",
 		       "kverbs is on, but the kernel has loaded its own stack");
 	else if (on && has_own_modules() && !is_loaded(rep, OWN_CORE))
-		report(rep, BAD, "systemctl enable --now kverbs.service",
+		report(rep, BAD, "kverbs switch on; at boot, kverbs.service does this",
 		       "kverbs is on, but not loaded");
 	else
 		report(rep, GOOD, NULL, "kverbs is %s; loaded: %s", on ? "on" : "off",

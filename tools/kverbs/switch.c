@@ -290,26 +290,34 @@ static int remove_modules(const struct name_list *order)
 	return STATUS_OK;
 }
 
-/* names: in the order in which they were loaded */
-static int load_mainline(const struct name_list *names)
+/*
+ * names: in the order in which they were loaded. lost: how many are not installed, as if by insmod.
+ * The core is the distribution's: without it, something is wrong that can be mended.
+ */
+static int load_mainline(const struct name_list *names, unsigned int *lost)
 {
 	int status = STATUS_OK;
+	const char *name;
 	size_t i;
 
+	*lost = 0;
 	for (i = 0; i < names->count; i++) {
-		if (is_missing(names->name[i]))
+		name = names->name[i];
+		if (strcmp(name, MAINLINE_CORE) && is_missing(name)) {
 			say_error("%s is not installed for kernel %s: load it as it was loaded before",
-				  names->name[i], kernel_release());
-		else if (load_module(names->name[i]))
+				  name, kernel_release());
+			(*lost)++;
+		} else if (load_module(name)) {
 			status = STATUS_FAILED;
+		}
 	}
 	return status;
 }
 
 /* Loads mainline's modules again. The file that names them stays until all that can be are loaded. */
-static int restore_mainline(const struct machine *machine)
+static int restore_mainline(const struct machine *machine, unsigned int *lost)
 {
-	if (put_file(machine, SWITCH_TRIAL, false) || load_mainline(&machine->before))
+	if (put_file(machine, SWITCH_TRIAL, false) || load_mainline(&machine->before, lost))
 		return STATUS_FAILED;
 	return drop_file(SWITCH_TRIAL);
 }
@@ -357,16 +365,21 @@ static int refuse_users(const struct machine *machine, const struct name_list *o
 
 static int undo_on(const struct machine *machine)
 {
-	bool back, gone;
+	unsigned int lost;
 
 	/* It may have been on, or have just been switched on. */
-	gone = !drop_file(SWITCH_FILE);
-	back = !remove_own() && !restore_mainline(machine) && gone;
-	if (back && machine->on)
-		return say_error("kverbs is off now, and mainline's stack is loaded");
-	return say_error(back ? "kverbs stays off: nothing has changed" :
-			 "kverbs is off, but mainline's stack is not completely loaded\n"
-			 "  Fix the error above, then repeat: kverbs switch off. Or reboot.");
+	if (drop_file(SWITCH_FILE)) {
+		drop_file(SWITCH_TRIAL);
+		return say_error("kverbs stays on\n"
+				 "  Fix the error above, then repeat: kverbs switch on");
+	}
+	if (remove_own() || restore_mainline(machine, &lost))
+		return say_error("kverbs is off, but mainline's stack is not completely loaded\n"
+				 "  Fix the error above, then repeat: kverbs switch off. Or reboot.");
+	if (lost)
+		return say_error("kverbs is off, and what is installed of mainline's stack is loaded");
+	return say_error(machine->on ? "kverbs is off now, and mainline's stack is loaded" :
+			 "kverbs stays off: nothing has changed");
 }
 
 static int turn_on(const struct machine *machine)
@@ -408,15 +421,17 @@ static int undo_off(const struct machine *machine)
 
 static int turn_off(const struct machine *machine)
 {
+	unsigned int lost;
+
 	if (machine->on && (put_file(machine, SWITCH_TRIAL, true) || drop_file(SWITCH_FILE)))
 		return STATUS_FAILED;
 	if (remove_modules(&machine->own))
 		return machine->on ? undo_off(machine) : STATUS_FAILED;
-	if (restore_mainline(machine))
+	if (restore_mainline(machine, &lost))
 		return say_error("kverbs is off, but mainline's stack is not completely loaded\n"
 				 "  Fix the error above, then repeat: kverbs switch off. Or reboot.");
 	puts("kverbs is off, and will be after a reboot");
-	return STATUS_OK;
+	return lost ? STATUS_FAILED : STATUS_OK;
 }
 
 /* --- status ----------------------------------------------------------------------- */
