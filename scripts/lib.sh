@@ -96,7 +96,8 @@ what_there_is() {
 CCACHE_DIR=${CCACHE_DIR:-$KV_CACHE/ccache}
 if [ -d /usr/lib/ccache ] && [ -w "$(what_there_is "$CCACHE_DIR")" ]; then
 	PATH=/usr/lib/ccache:$PATH
-	export CCACHE_DIR CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G}
+	# Kbuild has the compiler list the headers; to list them first would take a quarter longer.
+	export CCACHE_DIR CCACHE_MAXSIZE=${CCACHE_MAXSIZE:-2G} CCACHE_DEPEND=1
 fi
 
 # Prints how a place is named to the scripts.
