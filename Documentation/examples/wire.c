@@ -50,8 +50,7 @@ static int wire_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags how)
 
 	spin_lock_irqsave(&wire_lock, flags);
 	missed = how & IB_CQ_REPORT_MISSED_EVENTS && cq->head != cq->tail;
-	if (!missed)
-		cq->armed |= how & IB_CQ_SOLICITED_MASK;
+	cq->armed |= how & IB_CQ_SOLICITED_MASK;
 	spin_unlock_irqrestore(&wire_lock, flags);
 	return missed;
 }

@@ -175,6 +175,11 @@ void emu_core_unregister(struct emu_device *edev)
 	ib_unregister_device(&edev->ibdev);
 }
 
+bool emu_core_polls(const struct ib_cq *ibcq)
+{
+	return ibcq->lane;
+}
+
 bool emu_core_can_rebind(void)
 {
 	return true;

@@ -381,6 +381,12 @@ void emu_core_unregister(struct emu_device *edev)
 	cancel_work_sync(&edev->events);
 }
 
+/* Only a CQ that mainline's core polls has an array to poll into. */
+bool emu_core_polls(const struct ib_cq *ibcq)
+{
+	return ibcq->wc;
+}
+
 /* Mainline's core takes GIDs from a network device as it registers a device, not later. */
 bool emu_core_can_rebind(void)
 {

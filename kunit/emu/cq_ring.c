@@ -10,10 +10,18 @@
 #include "../drivers/emu/queue/cq.c"
 #include "../drivers/emu/queue/moderation.c"
 
-/* No faults are injected here. */
 /* No process has a queue here. */
 const struct emu_user_ops *emu_user;
 
+/* Whether the CQ layer arms the CQ, and not its consumer. */
+static bool layer_arms;
+
+bool emu_core_polls(const struct ib_cq *ibcq)
+{
+	return layer_arms;
+}
+
+/* No faults are injected here. */
 DEFINE_STATIC_KEY_FALSE(emu_faulty);
 
 bool emu_fault_in_cqe(struct emu_device *edev)
@@ -169,6 +177,17 @@ static int queue_arm_missed(struct queue *q)
 	return ib_req_notify_cq(q->cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS);
 }
 
+/* As the CQ layer arms what it polls. */
+static int queue_layer_arms(struct queue *q, enum ib_cq_notify_flags how)
+{
+	int missed;
+
+	layer_arms = true;
+	missed = ib_req_notify_cq(q->cq, how | IB_CQ_REPORT_MISSED_EVENTS);
+	layer_arms = false;
+	return missed;
+}
+
 static int queue_drain(struct queue *q)
 {
 	struct ib_wc wc;
@@ -200,16 +219,29 @@ static void what_is_missed_is_told_and_not_notified(struct kunit *test)
 	struct queue *q = queue_new(test, QUEUE_SIZE);
 
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
-	KUNIT_EXPECT_GT(test, queue_arm_missed(q), 0);
+	KUNIT_EXPECT_GT(test, queue_layer_arms(q, IB_CQ_NEXT_COMP), 0);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 2, true));
 	queue_expect_calls(test, q, 0);
-	KUNIT_EXPECT_GT(test, ib_req_notify_cq(q->cq, IB_CQ_SOLICITED |
-					       IB_CQ_REPORT_MISSED_EVENTS), 0);
+	KUNIT_EXPECT_GT(test, queue_layer_arms(q, IB_CQ_SOLICITED), 0);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm));
 	KUNIT_EXPECT_EQ(test, 2, queue_drain(q));
-	KUNIT_EXPECT_EQ(test, 0, queue_arm_missed(q));
+	KUNIT_EXPECT_EQ(test, 0, queue_layer_arms(q, IB_CQ_NEXT_COMP));
 	KUNIT_EXPECT_EQ(test, EMU_ARM_NEXT, atomic_read(&q->emu->arm));
+}
+
+static void consumer_that_ignores_what_it_missed_is_notified(struct kunit *test)
+{
+	struct queue *q = queue_new(test, QUEUE_SIZE);
+
+	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
+	KUNIT_EXPECT_GT(test, queue_arm_missed(q), 0);
+	KUNIT_ASSERT_TRUE(test, queue_push(q, 2, false));
+	queue_expect_calls(test, q, 1);
+	KUNIT_EXPECT_GT(test, ib_req_notify_cq(q->cq, IB_CQ_SOLICITED |
+					       IB_CQ_REPORT_MISSED_EVENTS), 0);
+	KUNIT_ASSERT_TRUE(test, queue_push(q, 3, true));
+	queue_expect_calls(test, q, 2);
 }
 
 static void only_ones_own_arming_is_taken_back(struct kunit *test)
@@ -219,9 +251,8 @@ static void only_ones_own_arming_is_taken_back(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 1, false));
 	/* This arms for completions to come: the one that is there already does not notify. */
 	KUNIT_EXPECT_EQ(test, 0, queue_arm(q));
-	KUNIT_EXPECT_GT(test, queue_arm_missed(q), 0);
-	KUNIT_EXPECT_GT(test, ib_req_notify_cq(q->cq, IB_CQ_SOLICITED |
-					       IB_CQ_REPORT_MISSED_EVENTS), 0);
+	KUNIT_EXPECT_GT(test, queue_layer_arms(q, IB_CQ_NEXT_COMP), 0);
+	KUNIT_EXPECT_GT(test, queue_layer_arms(q, IB_CQ_SOLICITED), 0);
 	KUNIT_EXPECT_EQ(test, EMU_ARM_NEXT, atomic_read(&q->emu->arm));
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 2, false));
 	queue_expect_calls(test, q, 1);
@@ -312,7 +343,7 @@ static void either_told_or_notified_by_an_interrupt(struct kunit *test)
 		hrtimer_start(&in.timer, ns_to_ktime(kvt_rand(&seed) % 65536),
 			      HRTIMER_MODE_REL_PINNED_HARD);
 		ndelay(kvt_rand(&seed) % 65536);
-		missed = queue_arm_missed(in.q);
+		missed = queue_layer_arms(in.q, IB_CQ_NEXT_COMP);
 		while (!READ_ONCE(in.done))
 			cpu_relax();
 		meeting_add(&m, in.q, missed, calls);
@@ -341,7 +372,7 @@ static void either_told_or_notified(struct kunit *test)
 		/* Pairs with the acquire in race_fn(). */
 		smp_store_release(&r.turn, i);
 		ndelay(i % 4096);
-		missed = queue_arm_missed(q);
+		missed = queue_layer_arms(q, IB_CQ_NEXT_COMP);
 		/* Pairs with the release in race_fn(). */
 		while (smp_load_acquire(&r.done) < i && kvt_thread_running(t))
 			cpu_relax();
@@ -711,7 +742,7 @@ static void missed_takes_back_what_is_held(struct kunit *test)
 	atomic_set(&q->emu->arm, EMU_ARM_NEXT);
 	KUNIT_ASSERT_TRUE(test, queue_push(q, 0, false));
 	atomic_andnot(EMU_ARM_NEXT, &q->emu->arm);
-	KUNIT_EXPECT_GT(test, queue_arm_missed(q), 0);
+	KUNIT_EXPECT_GT(test, queue_layer_arms(q, IB_CQ_NEXT_COMP), 0);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&q->emu->arm) & ~EMU_ARM_TIMER);
 	queue_drain(q);
 	/* The next completion is a first one again, and starts the timer. */
@@ -798,6 +829,7 @@ static void nothing_is_held_back_for_ever(struct kunit *test)
 static struct kunit_case emu_cq_ring_cases[] = {
 	KUNIT_CASE(armed_queue_notifies_once),
 	KUNIT_CASE(what_is_missed_is_told_and_not_notified),
+	KUNIT_CASE(consumer_that_ignores_what_it_missed_is_notified),
 	KUNIT_CASE(only_ones_own_arming_is_taken_back),
 	KUNIT_CASE(either_told_or_notified_by_an_interrupt),
 	KUNIT_CASE(either_told_or_notified),

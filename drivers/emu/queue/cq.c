@@ -53,6 +53,7 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
+#include "../core.h"
 #include "qp.h"
 
 /* At most this many entries are copied before @tail is moved, and again if that fails. */
@@ -429,8 +430,12 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	mine = !(atomic_fetch_or(how, &cq->arm) & how);
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) || likely(!emu_cq_has_entries(cq)))
 		return 0;
-	/* Another consumer has armed it, and the arming is not ours to take back. */
-	if (!mine)
+	/*
+	 * The arming is taken back only where one thread arms at a time, and polls again. Others may
+	 * ignore that something was missed; or another thread has found the CQ empty since, and was
+	 * told that it is armed.
+	 */
+	if (!mine || !emu_core_polls(ibcq))
 		return 1;
 	if (solicited)
 		return !!(atomic_fetch_andnot(how, &cq->arm) & how);
