@@ -60,11 +60,13 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	/* A RoCE port's table is made by roce_gid.c. */
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
-	/* rdma_cm relies on iWARP GIDs having a network device. */
 	if (rdma_protocol_iwarp(dev, port))
 		ndev = ib_device_get_netdev(dev, port);
 	for (i = 0; i < len && !ret; i++) {
 		ret = read_gid(dev, port, i, &gid, site);
+		/* rdma_cm relies on iWARP GIDs having a network device. */
+		if (rdma_protocol_iwarp(dev, port) && !ndev)
+			gid = zgid;
 		if (!ret)
 			ret = ib_gid_table_set(dev, port, i, &gid, ndev, changed);
 	}

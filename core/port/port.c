@@ -600,6 +600,7 @@ int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 	struct ethtool_link_ksettings settings;
 	struct net_device *ndev;
 	u32 mbps = SPEED_1000;
+	bool gone;
 	int ret;
 
 	ib_contract_call(dev, NULL, "ib_get_eth_speed", _RET_IP_);
@@ -611,9 +612,13 @@ int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 	if (!ndev)
 		return -ENODEV;
 	rtnl_lock();
-	ret = __ethtool_get_link_ksettings(ndev, &settings);
+	/* What its driver has was undone before the reference to it is given back. */
+	gone = READ_ONCE(ndev->reg_state) != NETREG_REGISTERED;
+	ret = gone ? -ENODEV : __ethtool_get_link_ksettings(ndev, &settings);
 	rtnl_unlock();
 	dev_put(ndev);
+	if (gone)
+		return ret;
 	if (!ret && settings.base.speed != (u32)SPEED_UNKNOWN)
 		mbps = settings.base.speed;
 	eth_to_ib_speed(mbps, speed, width);

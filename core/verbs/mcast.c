@@ -9,23 +9,23 @@
 #include "../contract/contract.h"
 #include "../contract/invalid.h"
 
-/* Before INIT a QP has no port, and any of the device's may become it. */
-static bool mcast_port_may_be_ib(const struct ib_qp *qp)
+/* Before INIT a QP may have no port, and any of the device's may become it. */
+static bool mcast_port_is_ib(const struct ib_qp *qp)
 {
 	u32 port = READ_ONCE(qp->port);
 
 	if (rdma_is_port_valid(qp->device, port))
 		return rdma_protocol_ib(qp->device, port);
 	rdma_for_each_port(qp->device, port)
-		if (rdma_protocol_ib(qp->device, port))
-			return true;
-	return false;
+		if (!rdma_protocol_ib(qp->device, port))
+			return false;
+	return true;
 }
 
 /* Multicast LIDs, IBTA vol. 1, 4.1.3; RoCE has none. */
 static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
 {
-	return !mcast_port_may_be_ib(qp) ||
+	return !mcast_port_is_ib(qp) ||
 	       (lid >= be16_to_cpu(IB_MULTICAST_LID_BASE) &&
 		lid != be16_to_cpu(IB_LID_PERMISSIVE));
 }
