@@ -179,12 +179,13 @@ IB_EXPORT_INTERNAL(ib_cq_adopt);
  * @cq: the CQ
  * @udata: the process's request, or NULL
  *
- * When it returns 0, no handler of the CQ runs and none will.
+ * When it returns 0, no handler of the CQ runs and none will. A CQ of ib_alloc_cq() is destroyed
+ * too, with a warning, as ib_free_cq() does it.
  *
- * Context: Process context; not from a handler of the CQ.
- * Return: 0; -EBUSY while a QP uses the CQ; -EINVAL for a CQ of ib_alloc_cq();
- * -EOPNOTSUPP for one of the pool; or the driver's error. After an error the CQ works as
- * before.
+ * Context: Process context; not from a handler or done() of the CQ.
+ * Return: 0; -EBUSY while a QP uses the CQ; -EOPNOTSUPP for one of the pool; or the driver's
+ * error, after which the CQ works as before; -EINVAL for a CQ of ib_alloc_cq() that ib_free_cq()
+ * would not have destroyed.
  */
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
@@ -193,14 +194,15 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 
 	if (cq->shared)
 		return -EOPNOTSUPP;
-	if (cq->lane) {
-		ibdev_warn(cq->device, "%s: a CQ of ib_alloc_cq() must be freed with ib_free_cq()\n",
-			   cq->res.kern_name);
-		return -EINVAL;
-	}
 	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt, _RET_IP_);
 	if (err)
 		return err;
+	if (cq->lane) {
+		/* ksmbd's error path does not look at the result: the CQ would be lost. */
+		ibdev_warn(cq->device, "%s: a CQ of ib_alloc_cq() is to be freed with ib_free_cq()\n",
+			   cq->res.kern_name);
+		return ib_cq_destroy(cq, _RET_IP_) ? 0 : -EINVAL;
+	}
 	tracked = rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
 	err = ib_cq_unmake(cq, udata, _RET_IP_);

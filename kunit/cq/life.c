@@ -541,12 +541,31 @@ static void cq_that_is_not_made_is_told_of_no_more(struct kunit *test)
 	}
 }
 
+/* As in ksmbd's error path, which does not look at the result. */
+static void cq_of_the_layer_is_destroyed_by_the_other_call_too(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct ib_pd *pd = KVT_PTR(test, ib_alloc_pd(m->ibdev, 0));
+	struct ib_cq *cq;
+	struct ib_qp *qp;
+
+	cq = KVT_PTR(test, ib_alloc_cq(m->ibdev, NULL, 16, 0, kvt_context(test)));
+	qp = cq_rig_qp(test, pd, cq, cq, NULL);
+	KUNIT_EXPECT_EQ(test, -EBUSY, ib_destroy_cq_user(cq, NULL));
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(qp));
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_cq_user(cq, NULL));
+	ib_dealloc_pd(pd);
+	/* Nothing is left that the device would tell of. */
+	mock_unregister(m);
+}
+
 static struct kunit_case cq_life_cases[] = {
 	KUNIT_CASE_PARAM(cqs_of_a_lane_are_freed_in_a_storm, kvt_scheduled_context),
 	KUNIT_CASE_PARAM(cqs_are_freed_while_the_device_goes, kvt_scheduled_context),
 	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_lane, kvt_sleeping_context),
 	KUNIT_CASE_PARAM(done_may_free_another_cq_of_its_own, kvt_sleeping_context),
 	KUNIT_CASE_PARAM(done_may_free_what_completed, kvt_any_context),
+	KUNIT_CASE_PARAM(cq_of_the_layer_is_destroyed_by_the_other_call_too, kvt_any_context),
 	KUNIT_CASE_PARAM(cq_that_is_not_made_is_polled_no_more, kvt_any_context),
 	KUNIT_CASE(cq_that_is_not_made_is_told_of_no_more),
 	KUNIT_CASE_PARAM(driver_that_gives_too_many_is_not_believed, kvt_any_context),

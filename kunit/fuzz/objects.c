@@ -123,8 +123,7 @@ static int destroy_cq(struct x_world *w, int slot, bool wrong, int *want)
 	bool raw = how == X_CQ_HANDLER || how == X_CQ_POLLED;
 
 	if (raw || wrong) {
-		*want = raw ? xm_may_destroy(w, X_CQ, slot) :
-			how == X_CQ_POOL ? -EOPNOTSUPP : -EINVAL;
+		*want = how == X_CQ_POOL ? -EOPNOTSUPP : xm_may_destroy(w, X_CQ, slot);
 		return ib_destroy_cq_user(cq, NULL);
 	}
 	*want = 0;

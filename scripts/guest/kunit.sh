@@ -18,7 +18,7 @@ breaks() {
 	kunit_core_memory) echo 11 12 ;;
 	kunit_core_objects | kunit_core_reg_mem | kunit_emu_conform | kunit_emu_datagram | \
 	kunit_emu_peer | kunit_emu_region | kunit_emu_srq) echo 11 ;;
-	kunit_cq_life) echo 9 ;;
+	kunit_cq_life) echo 9 11 ;;
 	kunit_cq_pool) echo 8 ;;
 	kunit_emu_ops | kunit_fail_nth) echo 12 ;;
 	kunit_exercise) echo 7 8 11 12 ;;
