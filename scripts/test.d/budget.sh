@@ -89,8 +89,8 @@ cold_work() {
 # over_budget <processor time of the run> <of others, in milliseconds> <of the unit>: says so, if it is.
 over_budget() {
 	local units=$(($1 / $3)) limit=$BUDGET_UNITS
-	# All of it where others had half as much as the run.
-	local busy=$((2 * BUSY_PERCENT * $2 / ($1 + 1)))
+	# All of it where others had a third of what the run had.
+	local busy=$((3 * BUSY_PERCENT * $2 / ($1 + 1)))
 	limit=$((limit * (100 + (busy < BUSY_PERCENT ? busy : BUSY_PERCENT)) / 100))
 	[ "$units" -le "$limit" ] || echo "$units units, of $limit that are allowed:" \
 		"move something to --full, or make it faster: see the slowest parts"
