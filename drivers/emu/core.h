@@ -117,15 +117,6 @@ int emu_core_destroy_qp(struct ib_qp *ibqp, struct ib_udata *udata);
 int emu_core_destroy_srq(struct ib_srq *ibsrq, struct ib_udata *udata);
 
 /**
- * emu_core_polls() - does the core poll a CQ, and is the only one that arms it?
- * @ibcq: the CQ
- *
- * Context: Any.
- * Return: false for CQs of ib_create_cq(), and of processes.
- */
-bool emu_core_polls(const struct ib_cq *ibcq);
-
-/**
  * emu_core_can_rebind() - may the network device of a port change while the device is registered?
  *
  * Context: Any.

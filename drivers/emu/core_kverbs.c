@@ -100,7 +100,14 @@ static int emu_own_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return emu_user_dereg_error(emu_dereg_mr(ibmr, udata), udata);
 }
 
+/* A CQ of a lane is armed by the core. */
+static int emu_kverbs_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	return emu_req_notify_cq(ibcq, flags, ibcq->lane);
+}
+
 static const struct ib_device_ops emu_core_ops = {
+	.req_notify_cq = emu_kverbs_req_notify_cq,
 	.alloc_fmr = emu_alloc_fmr,
 	.close_ca = emu_close_ca,
 	.create_cq = emu_own_create_cq,
@@ -173,11 +180,6 @@ int emu_core_register(struct emu_device *edev, const char *name)
 void emu_core_unregister(struct emu_device *edev)
 {
 	ib_unregister_device(&edev->ibdev);
-}
-
-bool emu_core_polls(const struct ib_cq *ibcq)
-{
-	return ibcq->lane;
 }
 
 bool emu_core_can_rebind(void)

@@ -381,12 +381,6 @@ void emu_core_unregister(struct emu_device *edev)
 	cancel_work_sync(&edev->events);
 }
 
-/* Only a CQ that mainline's core polls has an array to poll into. */
-bool emu_core_polls(const struct ib_cq *ibcq)
-{
-	return ibcq->wc;
-}
-
 /* Mainline's core takes GIDs from a network device as it registers a device, not later. */
 bool emu_core_can_rebind(void)
 {
@@ -644,7 +638,14 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 }
 
 /* For the methods without a check here, the driver or mainline's core checks all arguments. */
+/* Only a CQ that the core polls, and arms, has an array to poll into. */
+static int emu_mainline_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+{
+	return emu_req_notify_cq(ibcq, flags, ibcq->wc);
+}
+
 static const struct ib_device_ops emu_core_ops = {
+	.req_notify_cq = emu_mainline_req_notify_cq,
 	.create_cq = emu_mainline_create_cq,
 	.create_qp = emu_mainline_create_qp,
 	.create_srq = emu_mainline_create_srq,

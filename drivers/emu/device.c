@@ -283,7 +283,6 @@ static const struct ib_device_ops emu_ops = {
 	.query_port = emu_query_port,
 	.query_qp = emu_query_qp,
 	.query_srq = emu_query_srq,
-	.req_notify_cq = emu_req_notify_cq,
 	.resize_cq = emu_resize_cq,
 
 	INIT_RDMA_OBJ_SIZE(ib_ah, emu_ah, ibah),

@@ -16,9 +16,9 @@ const struct emu_user_ops *emu_user;
 /* Whether the CQ layer arms the CQ, and not its consumer. */
 static bool layer_arms;
 
-bool emu_core_polls(const struct ib_cq *ibcq)
+static int queue_req_notify(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
-	return layer_arms;
+	return emu_req_notify_cq(ibcq, flags, layer_arms);
 }
 
 /* No faults are injected here. */
@@ -114,7 +114,7 @@ static struct mock *queue_device(struct kunit *test)
 	m->ops.destroy_cq = emu_destroy_cq;
 	m->ops.poll_cq = emu_poll_cq;
 	m->ops.peek_cq = emu_peek_cq;
-	m->ops.req_notify_cq = emu_req_notify_cq;
+	m->ops.req_notify_cq = queue_req_notify;
 	m->ops.modify_cq = emu_modify_cq;
 	m->ops.resize_cq = emu_resize_cq;
 	m->ops.size_ib_cq = sizeof(struct emu_cq);

@@ -53,7 +53,6 @@
 #include <linux/slab.h>
 #include <kverbs/completion.h>
 
-#include "../core.h"
 #include "qp.h"
 
 /* At most this many entries are copied before @tail is moved, and again if that fails. */
@@ -417,7 +416,8 @@ static bool emu_cq_has_entries(struct emu_cq *cq)
 	return found;
 }
 
-int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
+/* @by_core: the core polls the CQ, and is the only one that arms it */
+int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags, bool by_core)
 {
 	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
 	int how = solicited ? EMU_ARM_SOLICITED : EMU_ARM_NEXT;
@@ -435,7 +435,7 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	 * ignore that something was missed; or another thread has found the CQ empty since, and was
 	 * told that it is armed.
 	 */
-	if (!mine || !emu_core_polls(ibcq))
+	if (!mine || !by_core)
 		return 1;
 	if (solicited)
 		return !!(atomic_fetch_andnot(how, &cq->arm) & how);

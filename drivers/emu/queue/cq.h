@@ -213,7 +213,7 @@ int emu_destroy_cq(struct ib_cq *ibcq, struct ib_udata *udata);
 int emu_resize_cq(struct ib_cq *ibcq, int cqe, struct ib_udata *udata);
 int emu_peek_cq(struct ib_cq *ibcq, int wc_cnt);
 int emu_poll_cq(struct ib_cq *ibcq, int num_entries, struct ib_wc *wc);
-int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags);
+int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags, bool by_core);
 bool emu_cq_front(struct emu_cq *cq, struct emu_cq_place *at);
 void emu_cq_pop(const struct emu_cq_place *at);
 void emu_cq_forget_qp(struct emu_cq *cq, struct emu_qp *qp);
