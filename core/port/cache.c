@@ -53,6 +53,7 @@ static int read_gid(struct ib_device *dev, u32 port, int index, union ib_gid *gi
 static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned long site)
 {
 	int len = dev->port_data[port].immutable.gid_tbl_len;
+	bool iwarp = rdma_protocol_iwarp(dev, port);
 	struct net_device *ndev = NULL;
 	union ib_gid gid;
 	int i, ret = 0;
@@ -60,12 +61,12 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	/* A RoCE port's table is made by roce_gid.c. */
 	if (rdma_protocol_roce(dev, port) || !dev->ops.query_gid)
 		return 0;
-	if (rdma_protocol_iwarp(dev, port))
+	if (iwarp)
 		ndev = ib_device_get_netdev(dev, port);
 	for (i = 0; i < len && !ret; i++) {
 		ret = read_gid(dev, port, i, &gid, site);
 		/* rdma_cm relies on iWARP GIDs having a network device. */
-		if (rdma_protocol_iwarp(dev, port) && !ndev)
+		if (iwarp && !ndev)
 			gid = zgid;
 		if (!ret)
 			ret = ib_gid_table_set(dev, port, i, &gid, ndev, changed);

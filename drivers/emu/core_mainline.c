@@ -637,13 +637,13 @@ static int emu_mainline_dereg_mr(struct ib_mr *ibmr, struct ib_udata *udata)
 	return emu_user_dereg_error(err, udata);
 }
 
-/* For the methods without a check here, the driver or mainline's core checks all arguments. */
 /* Only a CQ that the core polls, and arms, has an array to poll into. */
 static int emu_mainline_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 {
 	return emu_req_notify_cq(ibcq, flags, ibcq->wc);
 }
 
+/* For the methods without a check here, the driver or mainline's core checks all arguments. */
 static const struct ib_device_ops emu_core_ops = {
 	.req_notify_cq = emu_mainline_req_notify_cq,
 	.create_cq = emu_mainline_create_cq,

@@ -412,23 +412,29 @@ static void user_memory_takes_windows(struct kunit *test)
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 2, IB_WC_MW_BIND_ERR);
 }
 
-/* The first page of the list need not begin with the region. */
-static void m12_addresses_of_a_registered_region_can_be_offsets(struct kunit *test)
+/* Registers a mapped region; its addresses are 0 to PAGE_SIZE, and the first is at 24 of the buffer. */
+static void expect_page_from_24(struct kunit *test, struct rig *r, struct ib_mr *mr, int access)
 {
-	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct ib_mr *mr = rig_mr(test, r->b.pd);
 	struct ib_wc wc;
 
 	memset(r->b.buf, 0xee, RIG_BUF);
-	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 24, PAGE_SIZE));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 1,
-					      IB_ACCESS_LOCAL_WRITE | REMOTE | IB_ZERO_BASED));
+	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 1, IB_ACCESS_LOCAL_WRITE | REMOTE | access));
 	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
 	expect_write(test, r, 8, 16, mr->rkey, IB_WC_SUCCESS);
 	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 32, 0xee));
 	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 32, r->a.buf, 16);
 	expect_write(test, r, PAGE_SIZE - 8, 8, mr->rkey, IB_WC_SUCCESS);
 	expect_write(test, r, PAGE_SIZE - 7, 8, mr->rkey, IB_WC_REM_ACCESS_ERR);
+}
+
+/* The first page of the list need not begin with the region. */
+static void m12_addresses_of_a_registered_region_can_be_offsets(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct ib_mr *mr = rig_mr(test, r->b.pd);
+
+	KUNIT_ASSERT_EQ(test, 1, rig_map(&r->b, mr, 24, PAGE_SIZE));
+	expect_page_from_24(test, r, mr, IB_ZERO_BASED);
 }
 
 /* By whatever means: this is the other way to say so. */
@@ -438,20 +444,12 @@ static void m12_zero_based_list_begins_with_its_first_byte(struct kunit *test)
 	struct ib_mr *mr = rig_mr(test, r->b.pd);
 	struct scatterlist sg;
 	unsigned int skip = 4;
-	struct ib_wc wc;
 
-	memset(r->b.buf, 0xee, RIG_BUF);
 	sg_init_one(&sg, r->b.buf + 20, PAGE_SIZE + 4);
 	sg_dma_address(&sg) = r->b.dma + 20;
 	sg_dma_len(&sg) = PAGE_SIZE + 4;
 	KUNIT_ASSERT_EQ(test, 1, ib_map_mr_sg_zbva(mr, &sg, 1, &skip, PAGE_SIZE));
-	KUNIT_ASSERT_EQ(test, 0, rig_post_reg(&r->b, mr, 1, IB_ACCESS_LOCAL_WRITE | REMOTE));
-	RIG_EXPECT_WC(test, r->b.scq, &wc, 1, IB_WC_SUCCESS);
-	expect_write(test, r, 8, 16, mr->rkey, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, rig_all(r->b.buf, 32, 0xee));
-	KUNIT_EXPECT_MEMEQ(test, r->b.buf + 32, r->a.buf, 16);
-	expect_write(test, r, PAGE_SIZE - 8, 8, mr->rkey, IB_WC_SUCCESS);
-	expect_write(test, r, PAGE_SIZE - 7, 8, mr->rkey, IB_WC_REM_ACCESS_ERR);
+	expect_page_from_24(test, r, mr, 0);
 }
 
 /* Offsets name the memory of a window's region, and of requests, too. */
