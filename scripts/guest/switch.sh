@@ -114,13 +114,51 @@ by_modprobe() {
 	chmod +x /tmp/cut/modprobe
 }
 
+# with_etc_read_only command...
+with_etc_read_only() {
+	mount --bind /etc/modprobe.d /etc/modprobe.d && mount -o remount,bind,ro /etc/modprobe.d || return
+	"$@"
+	status=$?
+	umount /etc/modprobe.d && return $status
+}
+
+changes_nothing() {
+	says "nothing has changed" kverbs switch on
+}
+
 # Nothing of what works is taken down.
 stays_on_if_it_must() {
-	goes on && mount --bind /etc/modprobe.d /etc/modprobe.d &&
-		mount -o remount,bind,ro /etc/modprobe.d || return
-	says "kverbs stays on" kverbs switch on && kverbs_is_on
+	goes on && with_etc_read_only changes_nothing && kverbs_is_on
 	status=$?
-	umount /etc/modprobe.d
+	goes off && return $status
+}
+
+stays_off_if_it_must() {
+	modprobe ib_uverbs && with_etc_read_only changes_nothing && mainline_is_on
+}
+
+# It can be written when the switch begins, and no more when modprobe is run.
+read_only_halfway() {
+	by_modprobe "mount --bind /etc/modprobe.d /etc/modprobe.d; mount -o remount,bind,ro /etc/modprobe.d"
+	says "$1" with_path kverbs switch on
+	status=$?
+	while umount /etc/modprobe.d 2>/dev/null; do
+		:
+	done
+	return $status
+}
+
+with_path() {
+	PATH=/tmp/cut:/sbin:$PATH "$@"
+}
+
+comes_back_from_halfway() {
+	modprobe ib_uverbs && read_only_halfway "kverbs stays off" && mainline_is_on
+}
+
+stays_on_from_halfway() {
+	goes on && read_only_halfway "kverbs stays on" && kverbs_is_on
+	status=$?
 	goes off && return $status
 }
 
@@ -214,6 +252,9 @@ check "switch off" switches_off
 check "what fails is undone" failure_is_undone
 check "also where kverbs was on before" failure_turns_it_off
 check "but not where it cannot be switched off" stays_on_if_it_must
+check "nothing is removed where nothing can be written" stays_off_if_it_must
+check "if that is seen too late, what was there comes back" comes_back_from_halfway
+check "or stays" stays_on_from_halfway
 check "a second one at once is refused" second_is_refused
 check "a module that is not installed is named" stray_is_named
 check "on is interrupted and repeated" interrupted_on_is_repeated kverbs_emu

@@ -211,11 +211,30 @@ fail:
 	return STATUS_FAILED;
 }
 
+/* A file that is not there is gone also where nothing can be written. */
 static int drop_file(const char *path)
 {
-	if (unlink(path) && errno != ENOENT)
+	int err = unlink(path) ? errno : 0;
+
+	if (err && !access(path, F_OK)) {
+		errno = err;
 		return say_file_error("remove", path);
-	return access(path, F_OK) ? STATUS_OK : STATUS_FAILED;
+	}
+	return STATUS_OK;
+}
+
+/* Can the file be written? */
+static int try_file(const char *path)
+{
+	char new[PATH_MAX];
+	int fd;
+
+	snprintf(new, sizeof(new), "%s.new", path);
+	fd = open(new, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return say_file_error("write", new);
+	close(fd);
+	return drop_file(new);
 }
 
 /* --- modules -------------------------------------------------------------------- */
@@ -369,6 +388,9 @@ static int undo_on(const struct machine *machine)
 
 	/* It may have been on, or have just been switched on. */
 	if (drop_file(SWITCH_FILE)) {
+		if (load_own())
+			return say_error("kverbs stays on, but is not completely loaded\n"
+					 "  Fix the error above, then repeat: kverbs switch on");
 		drop_file(SWITCH_TRIAL);
 		return say_error("kverbs stays on\n"
 				 "  Fix the error above, then repeat: kverbs switch on");
@@ -400,6 +422,8 @@ static int may_turn_on(const struct machine *machine)
 		return say_error("no modules of kverbs are installed for kernel %s\n"
 				 "  Install them: apt install kverbs-dkms, or in the source tree of kverbs:\n"
 				 "  make modules_install", kernel_release());
+	if (try_file(SWITCH_FILE))
+		return say_error("nothing has changed");
 	return refuse_users(machine, &machine->mainline);
 }
 
@@ -458,7 +482,7 @@ static const char *fault_of(const struct machine *machine)
 		       "  If the initramfs loads it: update-initramfs -u. Then: kverbs switch on";
 	if (!loaded_named(&machine->loaded, OWN_CORE))
 		return "kverbs is on, but not loaded\n"
-		       "  Run: systemctl enable --now kverbs.service, or kverbs switch on";
+		       "  Run: kverbs switch on; at boot, kverbs.service does this";
 	return NULL;
 }
 
