@@ -4,6 +4,8 @@
  * resizing, and the PD that the keys in receives must belong to. The name of a case that
  * covers a row of the conformance table starts with the row's id.
  */
+#include <kverbs/delay.h>
+
 #include "emu/rig_net.h"
 #include "lib/objects.h"
 
@@ -592,6 +594,46 @@ static void srq_serves_all_types_of_several_pds(struct kunit *test)
 	}
 }
 
+/* A datagram for an SRQ whose size is changing. */
+struct early {
+	struct rig *r;
+	struct ib_ah *ah;
+	int err;
+	int polled;		/* completions of it, as soon as it is posted */
+};
+
+static void early_send(void *arg)
+{
+	struct early *early = arg;
+	struct rig *r = early->r;
+	struct ib_wc wc;
+
+	early->err = rig_ud_send(&r->a, early->ah, &r->b, 7, 0, LEN);
+	early->polled = ib_poll_cq(r->a.scq, 1, &wc);
+}
+
+/* A receiver that changes it again and again holds up nobody else's datagrams. */
+static void datagram_does_not_wait_while_the_size_changes(struct kunit *test)
+{
+	struct shared *s = shared_of(test, rig_new(test, "emu0", "emu0"), DEPTH);
+	struct early early = { .r = another_rig(test, s, IB_QPT_UD, "emu1"), .err = 1 };
+	struct rig *r = early.r;
+	struct ib_wc wc;
+	u64 dropped;
+
+	early.ah = rig_ah(test, &r->a, &r->b);
+	dropped = rig_counter(test, &r->b, "rx_dropped");
+	kverbs_delay_set("emu_srq_replaced", early_send, &early);
+	KUNIT_ASSERT_EQ(test, 0, set_size(s, 2 * DEPTH));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	KUNIT_EXPECT_EQ(test, 0, early.err);
+	KUNIT_EXPECT_EQ(test, 1, early.polled);
+	KUNIT_EXPECT_EQ(test, dropped + 1, rig_counter(test, &r->b, "rx_dropped"));
+	shared_fill(test, s, 0, 1);
+	KUNIT_ASSERT_EQ(test, 0, rig_ud_send(&r->a, early.ah, &r->b, 8, 0, LEN));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 8, 0);
+}
+
 static void type_name(const enum ib_qp_type *type, char *desc)
 {
 	strscpy(desc, *type == IB_QPT_RC ? "RC" :
@@ -773,6 +815,7 @@ static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(size_and_limit_are_changed_together_or_not_at_all, pair_gen_params),
 	KUNIT_CASE_PARAM(resize_under_traffic_keeps_the_order, pair_gen_params),
 	KUNIT_CASE(srq_serves_all_types_of_several_pds),
+	KUNIT_CASE(datagram_does_not_wait_while_the_size_changes),
 	KUNIT_CASE_PARAM(srq_keys_are_of_its_pd, type_gen_params),
 	KUNIT_CASE(srq_of_another_device_is_refused),
 	KUNIT_CASE_PARAM(s2_drain_under_traffic, kvt_scheduled_context),

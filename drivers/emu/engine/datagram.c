@@ -8,8 +8,10 @@
  * has no room for it; that receive stays where it is. IBTA vol. 1, 9.8.3 and
  * 10.2.4.
  *
- * The sender waits for its own memory if that is on the move. It does not wait for
- * a receiver's memory; the receive is then used for the next message.
+ * The sender waits for its own memory if that is on the move. It waits neither for a receiver's
+ * memory, whose receive is then used for the next message, nor while the size of its SRQ changes:
+ * either may last for as long as the receiver likes. But it waits for a receive that is just being
+ * posted, which hides those behind it.
  */
 #include <linux/ip.h>
 #include <net/ipv6.h>
@@ -234,8 +236,9 @@ static void emu_deliver(struct emu_qp *to, struct emu_datagram *dg)
 	/* dg->why: the sender's memory failed while an earlier receiver's copy was made. */
 	if (!dg->why)
 		outcome = emu_claim(to, sizeof(union rdma_network_hdr) + length, recv);
-	/* Of a multicast, other copies have been delivered. */
-	if (unlikely(outcome == EMU_AGAIN && dg->wqe->ud.qpn != IB_MULTICAST_QPN)) {
+	/* Of a multicast, other copies may have been delivered. */
+	if (unlikely(outcome == EMU_AGAIN && dg->wqe->ud.qpn != IB_MULTICAST_QPN &&
+		     emu_recv_is_being_posted(to))) {
 		dg->again = true;
 		return;
 	}
@@ -323,7 +326,7 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
  * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED, or EMU_AGAIN if a
- * runner must execute it: it is still there.
+ * runner must execute it, or a receive for it is being posted: it is still there.
  */
 enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {

@@ -78,6 +78,18 @@ static inline enum emu_outcome emu_recv_ring_none(const struct emu_ring *ring)
 	return atomic_read(&ring->head) == atomic_read(&ring->tail) ? EMU_RNR : EMU_AGAIN;
 }
 
+/*
+ * Whether emu_claim() has found none because the oldest is being posted: for a moment, as its poster
+ * has preemption off. The size of an SRQ may change for longer, and no process can have this state
+ * last. Preemption is off.
+ */
+static inline bool emu_recv_is_being_posted(const struct emu_qp *qp)
+{
+	const struct emu_ring *ring = qp->srq ? emu_srq_front(qp->srq) : &qp->rq;
+
+	return !qp->user_rq && emu_recv_ring_none(ring) == EMU_AGAIN;
+}
+
 /* Takes the oldest receive of a queue pair, and copies it. Outcomes as of emu_srq_claim(). */
 static inline enum emu_outcome emu_claim(struct emu_qp *qp, u64 room, struct emu_rwqe *copy)
 {

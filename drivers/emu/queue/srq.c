@@ -109,8 +109,7 @@ static noinline enum emu_outcome emu_srq_claim_user(struct emu_srq *srq, u64 roo
  *
  * Context: Any; called by an engine, preemption off, which keeps the rings.
  * Return: EMU_DONE; EMU_RNR if there is none; EMU_AGAIN while the size changes, or
- * the oldest is being posted;
- * EMU_FAILED if it is too short.
+ * the oldest is being posted; EMU_FAILED if it is too short.
  */
 enum emu_outcome emu_srq_claim(struct emu_srq *srq, u64 room, struct emu_rwqe *copy)
 {
@@ -215,6 +214,7 @@ static void emu_srq_replace(struct emu_srq *srq, struct emu_srq_ring *ring)
 	smp_store_release(&old->next, ring);
 	/* release: pair A */
 	smp_store_release(&srq->in, ring);
+	kverbs_delay("emu_srq_replaced");
 	synchronize_rcu();
 	/* release: pair B */
 	smp_store_release(&old->sealed, true);
