@@ -55,7 +55,7 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	int len = dev->port_data[port].immutable.gid_tbl_len;
 	bool iwarp = rdma_protocol_iwarp(dev, port);
 	struct net_device *ndev = NULL;
-	union ib_gid gid;
+	union ib_gid gid = {};
 	int i, ret = 0;
 
 	/* A RoCE port's table is made by roce_gid.c. */
@@ -64,10 +64,12 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 	if (iwarp)
 		ndev = ib_device_get_netdev(dev, port);
 	for (i = 0; i < len && !ret; i++) {
-		ret = read_gid(dev, port, i, &gid, site);
-		/* rdma_cm relies on iWARP GIDs having a network device. */
-		if (iwarp && !ndev)
-			gid = zgid;
+		/*
+		 * rdma_cm relies on iWARP GIDs having a network device. Without one there is none,
+		 * whatever the driver says, or cannot say any more: an entry holds its device.
+		 */
+		if (!iwarp || ndev)
+			ret = read_gid(dev, port, i, &gid, site);
 		if (!ret)
 			ret = ib_gid_table_set(dev, port, i, &gid, ndev, changed);
 	}
