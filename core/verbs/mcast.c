@@ -31,7 +31,7 @@ static bool mcast_lid_is_ok(const struct ib_qp *qp, u16 lid)
 }
 
 static int mcast_check(const struct ib_verb_call *call, const struct ib_qp *qp,
-		       const union ib_gid *gid, u16 lid)
+		       const union ib_gid *gid)
 {
 	const struct ib_device_ops *ops = &qp->device->ops;
 
@@ -41,8 +41,6 @@ static int mcast_check(const struct ib_verb_call *call, const struct ib_qp *qp,
 		return ib_invalid(call, "the QP has type %d, not IB_QPT_UD", qp->qp_type);
 	if (!rdma_is_multicast_addr((struct in6_addr *)gid))
 		return ib_invalid(call, "GID %pI6 is not a multicast GID", gid->raw);
-	if (!mcast_lid_is_ok(qp, lid))
-		return ib_invalid(call, "LID %#x is not a multicast LID", lid);
 	return 0;
 }
 
@@ -66,9 +64,11 @@ int ib_attach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 	};
 	int ret;
 
-	ret = mcast_check(&call, qp, gid, lid);
+	ret = mcast_check(&call, qp, gid);
 	if (ret)
 		return ret;
+	if (!mcast_lid_is_ok(qp, lid))
+		return ib_invalid(&call, "LID %#x is not a multicast LID", lid);
 	atomic_inc(&qp->usecnt);
 	ret = IB_METHOD(qp->device, &qp->res, "attach_mcast",
 			qp->device->ops.attach_mcast(qp, gid, lid));
@@ -82,11 +82,11 @@ EXPORT_SYMBOL(ib_attach_mcast);
  * ib_detach_mcast() - undo ib_attach_mcast()
  * @qp: the QP
  * @gid: the group
- * @lid: its LID
+ * @lid: its LID, as it was attached
  *
  * Context: Process.
- * Return: 0; -EOPNOTSUPP or -EINVAL as ib_attach_mcast(); or an error of the
- * driver, for instance if the QP is not attached.
+ * Return: 0; -EOPNOTSUPP if the device has no multicast; -EINVAL for another type of QP, or if the GID
+ * is not of a group; or an error of the driver, for instance if the QP is not attached.
  */
 int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 {
@@ -95,7 +95,8 @@ int ib_detach_mcast(struct ib_qp *qp, union ib_gid *gid, u16 lid)
 	};
 	int ret;
 
-	ret = mcast_check(&call, qp, gid, lid);
+	/* The QP may have got a port since it was attached, where the LID would be refused. */
+	ret = mcast_check(&call, qp, gid);
 	if (ret)
 		return ret;
 	ret = IB_METHOD(qp->device, &qp->res, "detach_mcast",

@@ -448,6 +448,53 @@ static void modify_reaches_the_driver(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, 0, kvt_qp_to_err(qp));
 }
 
+/* What get_port_immutable of the mock device says of a port, whose kind is then changed. */
+static int (*port_of_one_kind)(struct ib_device *dev, u32 port, struct ib_port_immutable *imm);
+
+static int port_of_two_kinds(struct ib_device *dev, u32 port, struct ib_port_immutable *imm)
+{
+	int ret = port_of_one_kind(dev, port, imm);
+
+	if (port == 2)
+		imm->core_cap_flags = RDMA_CORE_PORT_IBA_ROCE;
+	return ret;
+}
+
+static int take_group(struct ib_qp *qp, union ib_gid *gid, u16 lid)
+{
+	return 0;
+}
+
+/*
+ * Before INIT any port may become that of the QP, also one without LIDs. What was attached then is
+ * detached also if the QP gets a port that has them; else it could never be destroyed.
+ */
+static void group_without_a_lid_can_be_left(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .qp_state = IB_QPS_INIT, .port_num = 1 };
+	union ib_gid gid = { .raw = { 0xff, 0x12 } };
+	struct rig r = { .m = mock_new(test) };
+	struct ib_qp *qp;
+
+	port_of_one_kind = r.m->ops.get_port_immutable;
+	r.m->ops.get_port_immutable = port_of_two_kinds;
+	r.m->ops.attach_mcast = take_group;
+	r.m->ops.detach_mcast = take_group;
+	r.m->nports = 2;
+	mock_start(test, r.m, "kvtm_a");
+	r.pd = kvt_pd(test, r.m->ibdev);
+	r.scq = kvt_cq(test, r.m->ibdev, 64, IB_POLL_SOFTIRQ);
+	kvt_qp_init(&r.init, r.scq, r.scq);
+	r.init.qp_type = IB_QPT_UD;
+	qp = kvt_qp(test, r.pd, &r.init);
+	KUNIT_ASSERT_EQ(test, 0, ib_attach_mcast(qp, &gid, 0));
+	KUNIT_ASSERT_EQ(test, 0, ib_modify_qp(qp, &attr, IB_QP_STATE | IB_QP_PKEY_INDEX |
+						  IB_QP_PORT | IB_QP_QKEY));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_attach_mcast(qp, &gid, 0));
+	KUNIT_EXPECT_EQ(test, 0, ib_detach_mcast(qp, &gid, 0));
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&qp->usecnt));
+}
+
 static void modify_with_a_bad_port_is_refused(struct kunit *test)
 {
 	struct ib_qp *qp;
@@ -590,6 +637,7 @@ static struct kunit_case core_objects_qp_cases[] = {
 	KUNIT_CASE(what_is_no_event_of_a_qp_is_dropped),
 	KUNIT_CASE(reset_waits_for_the_last_event_of_the_srq),
 	KUNIT_CASE(modify_reaches_the_driver),
+	KUNIT_CASE(group_without_a_lid_can_be_left),
 	KUNIT_CASE(modify_with_a_bad_port_is_refused),
 	KUNIT_CASE(path_holds_its_source_gid),
 	KUNIT_CASE_PARAM(drain_returns_after_all_before_it, kvt_any_context),
