@@ -183,9 +183,9 @@ IB_EXPORT_INTERNAL(ib_cq_adopt);
  * too, with a warning, as ib_free_cq() does it.
  *
  * Context: Process context; not from a handler or done() of the CQ.
- * Return: 0; -EBUSY while a QP uses the CQ; -EOPNOTSUPP for one of the pool; or the driver's
- * error, after which the CQ works as before; -EINVAL for a CQ of ib_alloc_cq() that ib_free_cq()
- * would not have destroyed.
+ * Return: 0; -EBUSY while a QP uses the CQ, or in its done(); -EOPNOTSUPP for one of the pool; or
+ * the driver's error, after which the CQ works as before. A CQ of ib_alloc_cq() is lost then: its
+ * memory is never freed, and it must not be used any more.
  */
 int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 {
@@ -201,7 +201,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata)
 		/* ksmbd's error path does not look at the result: the CQ would be lost. */
 		ibdev_warn(cq->device, "%s: a CQ of ib_alloc_cq() is to be freed with ib_free_cq()\n",
 			   cq->res.kern_name);
-		return ib_cq_destroy(cq, _RET_IP_) ? 0 : -EINVAL;
+		return ib_cq_destroy(cq, _RET_IP_);
 	}
 	tracked = rdma_restrack_del(&cq->res);
 	ib_notify_quiesce(&cq->notify);
@@ -321,29 +321,30 @@ struct ib_cq *__ib_alloc_cq_any(struct ib_device *dev, void *private, int nr_cqe
 EXPORT_SYMBOL(__ib_alloc_cq_any);
 
 /*
- * Destroys a CQ of __ib_alloc_cq(), or one of the pool. Returns false, with a
- * warning, if it still exists: because it is in use, or the driver refuses to
- * destroy it.
+ * Destroys a CQ of __ib_alloc_cq(), or one of the pool. Returns 0; -EBUSY, with a warning, if it is in
+ * use, and stays as it is; or the driver's error, with a warning, if the driver refuses to destroy
+ * it, which is then never freed.
  */
-bool ib_cq_destroy(struct ib_cq *cq, unsigned long site)
+int ib_cq_destroy(struct ib_cq *cq, unsigned long site)
 {
 	int err;
 
 	if (WARN(ib_cq_in_done_of(cq),
 		 "%s frees a CQ from a done() of that CQ\n", cq->res.kern_name))
-		return false;
-	if (ib_object_unused(cq->device, &cq->res, &cq->usecnt, site))
-		return false;
+		return -EBUSY;
+	err = ib_object_unused(cq->device, &cq->res, &cq->usecnt, site);
+	if (err)
+		return err;
 	rdma_restrack_forget(cq->device, RDMA_RESTRACK_CQ, rdma_restrack_del(&cq->res));
 	ib_cq_end_callbacks(cq);
 	ib_cq_dim_exit(cq);
 	err = ib_cq_unmake(cq, NULL, site);
 	/* The driver may still write to it: never free the memory. */
 	if (WARN_ONCE(err, "%s: driver failed to destroy a CQ (%d)\n", cq->res.kern_name, err))
-		return false;
+		return err;
 	ib_notify_fence(&cq->notify);
 	ib_cq_free(cq);
-	return true;
+	return 0;
 }
 
 /**

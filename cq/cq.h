@@ -282,7 +282,7 @@ struct ib_cq_vectors {
 };
 
 /* cq.c */
-bool ib_cq_destroy(struct ib_cq *cq, unsigned long site);
+int ib_cq_destroy(struct ib_cq *cq, unsigned long site);
 int ib_cq_peek(struct ib_cq *cq, int limit);
 
 /* lane.c */

@@ -352,7 +352,7 @@ static void ib_cq_pool_destroy(struct ib_cq *cq)
 	struct ib_cq_share *share = ib_cq_share(cq);
 
 	/* Site 0: if a QP was left on the CQ, the module that left it is reported by that. */
-	if (ib_cq_destroy(cq, 0))
+	if (!ib_cq_destroy(cq, 0))
 		kfree(share);
 }
 

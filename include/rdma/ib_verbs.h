@@ -510,7 +510,8 @@ static inline int ib_poll_cq(struct ib_cq *cq, int num_entries,
  * Context: Any.
  * Return: 0 if the CQ is armed. Positive, only with
  * %IB_CQ_REPORT_MISSED_EVENTS, if the CQ may hold completions already: the
- * caller must poll again. A negative number is an error of the driver.
+ * caller must poll again, as nobody is notified of these. A CQ of ib_create_cq()
+ * is armed all the same. A negative number is an error of the driver.
  */
 static inline int ib_req_notify_cq(struct ib_cq *cq,
 				   enum ib_cq_notify_flags flags)
@@ -565,7 +566,7 @@ int ib_destroy_cq_user(struct ib_cq *cq, struct ib_udata *udata);
  * ib_destroy_cq() - free a CQ that ib_create_cq() made
  * @cq: the CQ; no QP uses it any more
  *
- * A failure is logged as a warning, and leaves the CQ as it was.
+ * A failure is logged as a warning, and leaves the CQ as ib_destroy_cq_user() says.
  *
  * Context: Process; not from a handler of the CQ.
  */
