@@ -163,8 +163,8 @@ static int mock_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags)
 	cq->counts.arms++;
 	ret = (flags & IB_CQ_REPORT_MISSED_EVENTS) && cq->head != cq->tail;
 	cq->counts.missed += ret;
-	/* Completions that are reported as missed cause no notification as well. */
-	cq->armed = !ret;
+	/* What the CQ layer is told of is not notified as well: see Documentation/cq.rst. */
+	cq->armed = !ret || !ibcq->lane;
 	raw_spin_unlock_irqrestore(&cq->lock, irqflags);
 	return ret;
 }

@@ -36,8 +36,9 @@
  *   F  emu_resize_cq(): release of @sealed - emu_cq_next(): acquire
  *	whoever finds the ring sealed sees all that was written into it
  *
- * If both happen in C, the arm word decides: whoever clears it, acts. Either the
- * producer notifies, or the consumer takes its arming back and is told.
+ * If both happen in C, the arm word decides for a CQ that the core polls: whoever clears it, acts.
+ * Either the producer notifies, or the consumer takes its arming back and is told. Any other CQ
+ * stays armed, so that its consumer may be told, and notified as well.
  *
  * An entry has a pointer to its queue pair. Pollers have preemption off while they use the
  * pointer, and while they use a ring, so at most for a batch of entries. When a queue pair is
@@ -416,7 +417,7 @@ static bool emu_cq_has_entries(struct emu_cq *cq)
 	return found;
 }
 
-/* @by_core: the core polls the CQ, and is the only one that arms it */
+/* @by_core: the core polls the CQ, and does so again if it is told that it missed something */
 int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags, bool by_core)
 {
 	bool solicited = (flags & IB_CQ_SOLICITED_MASK) == IB_CQ_SOLICITED;
@@ -431,9 +432,9 @@ int emu_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags flags, bool by
 	if (!(flags & IB_CQ_REPORT_MISSED_EVENTS) || likely(!emu_cq_has_entries(cq)))
 		return 0;
 	/*
-	 * The arming is taken back only where one thread arms at a time, and polls again. Others may
-	 * ignore that something was missed; or another thread has found the CQ empty since, and was
-	 * told that it is armed.
+	 * The arming is taken back only from who polls again, whatever others have armed meanwhile.
+	 * Other consumers may ignore that something was missed; or another thread has found the CQ
+	 * empty since, and was told that it is armed.
 	 */
 	if (!mine || !by_core)
 		return 1;
