@@ -118,7 +118,8 @@ static int qp_check_init_attr(const struct ib_verb_call *call, struct ib_device 
 {
 	int ret;
 
-	ret = qp_check_queues(call, device, init);
+	/* First: a QP of a type that there is not may lack what others have. */
+	ret = qp_check_type(call, device, init) ?: qp_check_queues(call, device, init);
 	if (ret)
 		return ret;
 	if (init->sq_sig_type != IB_SIGNAL_ALL_WR &&
@@ -127,8 +128,7 @@ static int qp_check_init_attr(const struct ib_verb_call *call, struct ib_device 
 	if ((init->create_flags & IB_QP_CREATE_INTEGRITY_EN) &&
 	    !(device->attrs.kernel_cap_flags & IBK_INTEGRITY_HANDOVER))
 		return -EOPNOTSUPP;
-	ret = qp_check_type(call, device, init);
-	return ret ?: qp_check_caps(call, device, init);
+	return qp_check_caps(call, device, init);
 }
 
 /* The caller that creates a QP. */
@@ -561,9 +561,9 @@ IB_EXPORT_INTERNAL(ib_modify_qp_with_udata);
 /**
  * ib_query_qp() - read the attributes of a queue pair
  * @qp: the QP
- * @qp_attr: filled in, without references on source GIDs
+ * @qp_attr: filled in, without references on source GIDs; 0 is what the driver does not give
  * @qp_attr_mask: those that the caller wants; the driver may give more
- * @qp_init_attr: filled in
+ * @qp_init_attr: filled in, likewise
  *
  * Context: Process.
  * Return: 0, -EOPNOTSUPP if the driver has no such method, or an error of the driver.
@@ -571,19 +571,21 @@ IB_EXPORT_INTERNAL(ib_modify_qp_with_udata);
 int ib_query_qp(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp_attr_mask,
 		struct ib_qp_init_attr *qp_init_attr)
 {
-	enum ib_qp_state before = qp_attr->qp_state;
 	int ret;
 
 	if (!qp->device->ops.query_qp)
 		return -EOPNOTSUPP;
 
+	/* Processes are given all of it, also what drivers such as siw leave out. */
+	memset(qp_attr, 0, sizeof(*qp_attr));
+	memset(qp_init_attr, 0, sizeof(*qp_init_attr));
 	if (qp_attr_mask & IB_QP_STATE)
 		qp_attr->qp_state = QP_NO_STATE;
 	ret = IB_METHOD(qp->device, &qp->res, "query_qp",
 			qp->device->ops.query_qp(qp->real_qp, qp_attr, qp_attr_mask,
 						 qp_init_attr));
 	if ((qp_attr_mask & IB_QP_STATE) && qp_attr->qp_state == QP_NO_STATE) {
-		qp_attr->qp_state = before;
+		qp_attr->qp_state = IB_QPS_RESET;
 		if (!ret)
 			ib_output_missing(qp->device, &qp->res, "query_qp", "returned no state",
 					  _RET_IP_);

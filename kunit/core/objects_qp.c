@@ -122,6 +122,9 @@ static void qp_without_a_cq_is_refused(struct kunit *test)
 	r.init.send_cq = r.scq;
 	r.init.recv_cq = NULL;
 	KUNIT_EXPECT_EQ(test, -EINVAL, no_qp(&r));
+	/* One for sending needs none, where there is such a type. */
+	r.init.qp_type = IB_QPT_XRC_INI;
+	KUNIT_EXPECT_EQ(test, -EOPNOTSUPP, no_qp(&r));
 	expect_unused(test, &r);
 }
 
