@@ -19,6 +19,7 @@
  * An object of a process has the process's name, and holds a reference on its task until it has
  * been destroyed: if the destruction fails, it is listed with the task again.
  */
+#include <linux/ctype.h>
 #include <linux/export.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -158,16 +159,24 @@ void rdma_restrack_new(struct rdma_restrack_entry *res,
  * @caller: KBUILD_MODNAME of the maker, which is copied; or %NULL
  * @site: where the maker called from
  *
+ * The name of a process may be anything, but people and programs read this one in lines of fields,
+ * and on terminals: what could be taken for something else becomes an underscore.
+ *
  * Context: Any.
  */
 void rdma_restrack_set_maker(struct rdma_restrack_entry *res,
 			     const char *caller, unsigned long site)
 {
+	char *c;
+
 	res->site = site;
 	res->kern_name = NULL;
 	if (!caller)
 		return;
 	strscpy(res->maker, caller, sizeof(res->maker));
+	for (c = res->maker; *c; c++)
+		if (!isascii(*c) || !isgraph(*c) || *c == '=')
+			*c = '_';
 	res->kern_name = res->maker;
 }
 

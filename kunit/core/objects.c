@@ -155,6 +155,16 @@ static void object_keeps_a_copy_of_its_makers_name(struct kunit *test)
 	ib_dealloc_pd(pd);
 }
 
+/* A process may be called anything; its name appears in debugfs, among fields of the same form. */
+static void name_of_a_process_is_no_field(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct ib_pd *pd = KVT_PTR(test, __ib_alloc_pd(m->ibdev, 0, "x errors=9\n\x1b[2J\xff-y"));
+
+	KUNIT_EXPECT_STREQ(test, pd->res.kern_name, "x_errors_9__[2J_-y");
+	ib_dealloc_pd(pd);
+}
+
 static void pd_in_use_is_busy(struct kunit *test)
 {
 	struct mock *m = mock_up(test, "kvtm_a");
@@ -567,6 +577,7 @@ static struct kunit_case core_objects_cases[] = {
 	KUNIT_CASE(pd_that_the_driver_keeps_is_still_there),
 	KUNIT_CASE(pd_that_the_driver_keeps_has_no_dead_keys),
 	KUNIT_CASE(object_keeps_a_copy_of_its_makers_name),
+	KUNIT_CASE(name_of_a_process_is_no_field),
 	KUNIT_CASE(pd_in_use_is_busy),
 	KUNIT_CASE(cq_is_made_as_asked),
 	KUNIT_CASE(cq_of_no_or_too_many_entries_is_refused),
