@@ -218,7 +218,12 @@ static void del_entry(struct ib_device *dev, u32 port,
 	if (rdma_cap_roce_gid_table(dev, port))
 		dev->ops.del_gid(&entry->attr, &entry->context);
 	if (ref) {
-		RCU_INIT_POINTER(entry->attr.ndev, NULL);
+		/*
+		 * rdma_cm looks at the network device of an iWARP GID without asking whether there
+		 * is one, also if the entry has died since it got its reference.
+		 */
+		RCU_INIT_POINTER(entry->attr.ndev,
+				 table->keeps_slots ? NULL : blackhole_netdev);
 		call_rcu(&ref->rcu, put_ndev_rcu);
 	}
 	put_entry(entry);
@@ -568,7 +573,7 @@ struct ib_ref_source ib_gid_source = {
  * @index: in the table
  *
  * The entry stays unchanged until rdma_put_gid_attr(), even if it is dropped
- * from the table; only its ndev becomes %NULL then.
+ * from the table; only its ndev becomes %NULL then, or on iWARP ports one that is nowhere.
  *
  * Context: Any.
  * Return: the entry; ERR_PTR(-EINVAL) if there is no such port or index;
@@ -812,6 +817,14 @@ int ib_find_gid(struct ib_device *device, union ib_gid *gid, u32 *port_num,
 }
 EXPORT_SYMBOL(ib_find_gid);
 
+/* Under RCU. NULL if the entry has no network device, or none any more. */
+static struct net_device *gid_ndev(const struct ib_gid_attr *attr)
+{
+	struct net_device *ndev = rcu_dereference(attr->ndev);
+
+	return ndev == blackhole_netdev ? NULL : ndev;
+}
+
 /**
  * rdma_read_gid_attr_ndev_rcu() - network device of a GID
  * @attr: entry that is held
@@ -822,7 +835,7 @@ EXPORT_SYMBOL(ib_find_gid);
  */
 struct net_device *rdma_read_gid_attr_ndev_rcu(const struct ib_gid_attr *attr)
 {
-	return rcu_dereference(attr->ndev) ? : ERR_PTR(-ENODEV);
+	return gid_ndev(attr) ? : ERR_PTR(-ENODEV);
 }
 EXPORT_SYMBOL(rdma_read_gid_attr_ndev_rcu);
 
@@ -854,7 +867,7 @@ int rdma_read_gid_l2_fields(const struct ib_gid_attr *attr, u16 *vlan_id,
 	int ret = -ENODEV;
 
 	rcu_read_lock();
-	ndev = rcu_dereference(attr->ndev);
+	ndev = gid_ndev(attr);
 	if (!ndev)
 		goto out;
 	ret = 0;

@@ -408,13 +408,18 @@ static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	KUNIT_EXPECT_PTR_EQ(test, ndev, rcu_access_pointer(attr->ndev));
-	rdma_put_gid_attr(attr);
 	reads = mock_calls(m, MOCK_query_gid);
 	/* Returns only when all references to it are gone. */
 	kvt_netdev_unregister(test, ndev);
 	KUNIT_EXPECT_EQ(test, reads, mock_calls(m, MOCK_query_gid));
 	/* rdma_cm looks at the network device of whatever GID it gets. */
 	KUNIT_EXPECT_EQ(test, -ENODATA, PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 0)));
+	/* Also of one that it got before. */
+	KUNIT_EXPECT_NOT_NULL(test, rcu_access_pointer(attr->ndev));
+	rcu_read_lock();
+	KUNIT_EXPECT_EQ(test, -ENODEV, PTR_ERR_OR_ZERO(rdma_read_gid_attr_ndev_rcu(attr)));
+	rcu_read_unlock();
+	rdma_put_gid_attr(attr);
 }
 
 /*
