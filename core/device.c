@@ -5,6 +5,9 @@
  * Lock protocol: ib_registry_lock (registry.c) guards the table of devices, their
  * names, marks and states, and the clients (client.c).
  *
+ * names_lock (a rwsem) is held by who renames a device, before ib_registry_lock; and by who reads
+ * names by dev_name(), for the driver core frees the old name. dev->name is always there.
+ *
  * The state decides which thread may act. In SETUP, ENABLING and DISABLING one
  * thread owns the device; others wait for its next state.
  *
@@ -31,9 +34,11 @@
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
+#include <linux/rwsem.h>
 #include <linux/slab.h>
 #include <linux/stringhash.h>
 #include <net/net_namespace.h>
+#include <kverbs/upper.h>
 
 #include "../cq/cq.h"
 #include "contract/contract.h"
@@ -51,6 +56,7 @@
 static u32 next_index;
 
 /* The same devices by name, because each new device's name is looked up. */
+static DECLARE_RWSEM(names_lock);
 static DEFINE_HASHTABLE(device_names, 8);
 
 static struct ib_device *ib_device_of(struct ib_device_priv *priv)
@@ -69,6 +75,12 @@ static void enter_name(struct ib_device *dev, const char *name)
 	lockdep_assert_held(&ib_registry_lock);
 	strscpy(dev->name, name, sizeof(dev->name));
 	hash_add(device_names, &ib_priv(dev)->by_name, name_hash(name));
+}
+
+static void change_name(struct ib_device *dev, const char *name)
+{
+	hash_del(&ib_priv(dev)->by_name);
+	enter_name(dev, name);
 }
 
 static void device_table_del(struct ib_device *dev)
@@ -845,6 +857,31 @@ struct ib_device *ib_device_get_by_netdev(struct net_device *ndev,
 EXPORT_SYMBOL(ib_device_get_by_netdev);
 
 /**
+ * ib_device_hold_names() - keep devices from being renamed
+ *
+ * For callers of dev_name(), until ib_device_release_names(); they may call a driver's methods, and
+ * take the RTNL.
+ *
+ * Context: Process, may sleep.
+ */
+void ib_device_hold_names(void)
+{
+	down_read(&names_lock);
+}
+IB_EXPORT_INTERNAL(ib_device_hold_names);
+
+/**
+ * ib_device_release_names() - undo ib_device_hold_names()
+ *
+ * Context: Process.
+ */
+void ib_device_release_names(void)
+{
+	up_read(&names_lock);
+}
+IB_EXPORT_INTERNAL(ib_device_release_names);
+
+/**
  * ib_device_rename() - give a registered device another name
  * @ibdev: device that the caller uses
  * @name: the new name, without "%"
@@ -860,10 +897,11 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	const struct ib_verb_call call = {
 		.dev = ibdev, .site = _RET_IP_, .what = "device_rename",
 	};
-	char new_name[IB_DEVICE_NAME_MAX];
+	char new_name[IB_DEVICE_NAME_MAX], old_name[IB_DEVICE_NAME_MAX];
 	int ret;
 
 	ib_clients_might_be_called();
+	down_write(&names_lock);
 	mutex_lock(&ib_registry_lock);
 	ret = -ENODEV;
 	if (ib_priv(ibdev)->state != IB_DEV_REGISTERED)
@@ -879,15 +917,19 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 		ret = -EEXIST;
 	if (ret)
 		goto out;
+	/* First, for the event that tells user space of it has the new name. */
+	strscpy(old_name, ibdev->name, sizeof(old_name));
+	change_name(ibdev, new_name);
 	ret = device_rename(&ibdev->dev, new_name);
-	if (ret)
+	if (ret) {
+		change_name(ibdev, old_name);
 		goto out;
-	hash_del(&ib_priv(ibdev)->by_name);
-	enter_name(ibdev, new_name);
+	}
 	ib_debugfs_rename(ibdev);
 	ib_clients_renamed(ibdev);
 out:
 	mutex_unlock(&ib_registry_lock);
+	up_write(&names_lock);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(ib_device_rename);

@@ -27,6 +27,7 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
+#include <kverbs/upper.h>
 
 #include "contract.h"
 #include "export.h"
@@ -44,6 +45,7 @@
  * @list: link among all of them
  * @mod: the module
  * @ours: it is a part of the midlayer, and not watched
+ * @looks_up: it looks devices up, beside what its clients do, and uses them then
  *
  * The list is read under RCU; an entry is freed after a grace period.
  */
@@ -51,6 +53,7 @@ struct loaded {
 	struct list_head list;
 	struct module *mod;
 	bool ours;
+	bool looks_up;
 };
 
 /**
@@ -58,7 +61,7 @@ struct loaded {
  * @list: link in the device's list
  * @mod: the module
  * @how: what it did last there
- * @back: it has looked the device up since, so it may use the device again
+ * @back: it has looked the device up since, or maybe just before, so it may use the device
  * @rcu: protects the readers of the list
  */
 struct departed {
@@ -145,6 +148,42 @@ void ib_contract_join(struct module *mod)
 	spin_unlock(&modules_lock);
 }
 IB_EXPORT_INTERNAL(ib_contract_join);
+
+/**
+ * ib_contract_looks_up() - tell the checker that a module looks devices up at any time
+ * @mod: the module, which calls this in its init function, before it registers a client
+ * @looks_up: whether it does
+ *
+ * A use of a device that it has looked up may end after the remove() of its client, and is no
+ * breach of rule 8; what it leaves behind is one of rule 7 nevertheless. For what answers requests
+ * of processes, such as RDMA netlink.
+ *
+ * Context: any.
+ */
+void ib_contract_looks_up(const struct module *mod, bool looks_up)
+{
+	struct loaded *l;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(l, &modules, list)
+		if (l->mod == mod)
+			WRITE_ONCE(l->looks_up, looks_up);
+	rcu_read_unlock();
+}
+IB_EXPORT_INTERNAL(ib_contract_looks_up);
+
+static bool module_looks_up(const struct module *mod)
+{
+	bool looks_up = false;
+	struct loaded *l;
+
+	rcu_read_lock();
+	list_for_each_entry_rcu(l, &modules, list)
+		if (l->mod == mod)
+			looks_up = READ_ONCE(l->looks_up);
+	rcu_read_unlock();
+	return looks_up;
+}
 
 /* Whether @addr is in a module that the checker watches. Any context. */
 bool ib_contract_is_known(unsigned long addr)
@@ -425,7 +464,7 @@ static void remember_departed(struct ib_device *dev, const struct module *mod, c
 		return;
 	l->mod = mod;
 	l->how = how;
-	l->back = false;
+	l->back = module_looks_up(mod);
 	list_add_rcu(&l->list, &ib_priv(dev)->departed_modules);
 	ib_contract_watch_state(dev);
 }
@@ -522,6 +561,7 @@ static void module_comes(struct module *mod)
 		return;
 	l->mod = mod;
 	l->ours = false;
+	l->looks_up = false;
 	spin_lock(&modules_lock);
 	list_add_rcu(&l->list, &modules);
 	spin_unlock(&modules_lock);

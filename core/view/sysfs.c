@@ -13,8 +13,11 @@
 static int class_uevent(kv_class_const struct device *dev,
 			struct kobj_uevent_env *env)
 {
+	char name[IB_DEVICE_NAME_MAX];
+
 	/* udev names devices by rules that match this. */
-	return add_uevent_var(env, "NAME=%s", dev_name(dev));
+	ib_copy_device_name(name, container_of(dev, struct ib_device, dev));
+	return add_uevent_var(env, "NAME=%s", name);
 }
 
 static struct class ib_class = {

@@ -6,6 +6,7 @@
 #include <linux/irqflags.h>
 #include <linux/netdevice.h>
 #include <linux/preempt.h>
+#include <kverbs/upper.h>
 #include <rdma/mr_pool.h>
 
 #include "contract/objects.h"
@@ -562,6 +563,20 @@ static void drain_after_remove_is_reported_once(struct kunit *test)
 			.what = "ib_drain_qp after its remove() returned");
 }
 
+/* It may have looked the device up before, as far as anybody knows. */
+static void module_that_looks_devices_up_may_use_them(struct kunit *test)
+{
+	struct objects *t = objects_new(test);
+
+	KUNIT_ASSERT_EQ(test, 0, kvt_qp_to_init(t->qp, 1));
+	ib_contract_looks_up(THIS_MODULE, true);
+	member_join(test, &first, t, NULL, NULL);
+	member_leave(&first);
+	ib_contract_looks_up(THIS_MODULE, false);
+	drain(t);
+	contract_expect_none(test);
+}
+
 static struct ib_device_ops whole;
 
 static int sleep_and_send(struct ib_qp *qp, const struct ib_send_wr *wr,
@@ -770,6 +785,7 @@ static struct kunit_case contract_client_cases[] = {
 	KUNIT_CASE(objects_of_a_device_that_was_freed_are_kept),
 	KUNIT_CASE(request_after_remove_is_reported_once),
 	KUNIT_CASE(drain_after_remove_is_reported_once),
+	KUNIT_CASE(module_that_looks_devices_up_may_use_them),
 	KUNIT_CASE(drain_by_one_that_is_back_has_its_place),
 	KUNIT_CASE(handler_given_back_after_remove_is_reported),
 	KUNIT_CASE_PARAM(use_is_reported_by_a_checker_that_was_off, uses_gen_params),

@@ -798,3 +798,4 @@ KVT_SUITE(contract_driver, .init = contract_init, .exit = contract_exit);
 
 MODULE_DESCRIPTION("KUnit: the contract checker");
 MODULE_LICENSE("GPL");
+MODULE_IMPORT_NS(KVERBS_INTERNAL);

@@ -72,6 +72,7 @@ static int __init kverbs_mad_init(void)
 	ib_wq = alloc_workqueue("kverbs_mad", 0, 0);
 	if (!ib_wq)
 		return -ENOMEM;
+	ib_contract_looks_up(THIS_MODULE, true);
 	rdma_nl_init();
 	ret = addr_init();
 	if (ret)
