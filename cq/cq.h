@@ -34,7 +34,7 @@
 #define IB_CQ_SOFTIRQ_BUDGET	256
 
 /* The polling contexts, for arrays. */
-#define IB_CQ_CONTEXTS		(IB_POLL_DIRECT + 1)
+#define IB_CQ_CONTEXTS		(IB_POLL_THREAD + 1)
 
 /*
  * ib_cq.state, see lane.c.

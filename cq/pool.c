@@ -36,8 +36,6 @@
 /* How often to check whether an idle CQ has lost its last QP. */
 #define IB_CQ_POOL_LOOK		HZ
 
-#define IB_CQ_POOL_CONTEXTS	(IB_POLL_LAST_POOL_TYPE + 1)
-
 static unsigned int cq_pool_idle_ms = 10000;
 module_param(cq_pool_idle_ms, uint, 0644);
 MODULE_PARM_DESC(cq_pool_idle_ms,
@@ -57,7 +55,7 @@ MODULE_PARM_DESC(cq_pool_idle_ms,
 struct ib_cq_pool {
 	struct ib_device *device;
 	struct mutex lock;
-	struct list_head cqs[IB_CQ_POOL_CONTEXTS];
+	struct list_head cqs[IB_CQ_CONTEXTS];
 	struct delayed_work trim;
 	unsigned long trim_at;
 	unsigned int next_vector;
@@ -219,7 +217,7 @@ static struct ib_cq *ib_cq_pool_grow(struct ib_cq_pool *pool, unsigned int vecto
  *	caller's QPs on the CQ can have outstanding
  * @comp_vector_hint: completion vector, modulo the number of vectors; negative for the
  *	least loaded one of the caller's NUMA node
- * @poll_ctx: where done() is called, at most %IB_POLL_LAST_POOL_TYPE
+ * @poll_ctx: where done() is called, not %IB_POLL_DIRECT
  * @caller: KBUILD_MODNAME of the consumer
  *
  * The caller uses the CQ for its QPs like one of ib_alloc_cq(), but must not free it, nor
@@ -244,6 +242,8 @@ struct ib_cq *__ib_cq_pool_get(struct ib_device *dev, unsigned int nr_cqe, int c
 	ib_contract_call(dev, NULL, "ib_cq_pool_get", _RET_IP_);
 	if (!pool)
 		return ERR_PTR(-ENODEV);
+	if (poll_ctx == IB_POLL_DIRECT)
+		return ERR_PTR(ib_invalid(&call, "poll_ctx IB_POLL_DIRECT: nobody polls for all"));
 	err = ib_check_range(&call, "poll_ctx", poll_ctx, 0, IB_POLL_LAST_POOL_TYPE) ?:
 	      ib_check_range(&call, "nr_cqe", nr_cqe, 1, dev->attrs.max_cqe);
 	if (err)
@@ -395,7 +395,7 @@ static void ib_cq_pool_trim(struct work_struct *work)
 	int i;
 
 	mutex_lock(&pool->lock);
-	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++) {
+	for (i = 0; i < IB_CQ_CONTEXTS; i++) {
 		list_for_each_entry_safe(cq, next, &pool->cqs[i], pool_entry) {
 			if (ib_cq_pool_expired(pool, cq, idle))
 				list_move_tail(&cq->pool_entry, &expired);
@@ -419,7 +419,7 @@ int ib_cq_pool_init(struct ib_device *dev)
 	pool->nr = nr;
 	mutex_init(&pool->lock);
 	INIT_DELAYED_WORK(&pool->trim, ib_cq_pool_trim);
-	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++)
+	for (i = 0; i < IB_CQ_CONTEXTS; i++)
 		INIT_LIST_HEAD(&pool->cqs[i]);
 	/* The checker, which may look at once, finds the lock and the lists set up. */
 	mutex_lock(&ib_registry_lock);
@@ -458,7 +458,7 @@ void ib_cq_pool_cleanup(struct ib_device *dev)
 	dev->cq_pool = NULL;
 	mutex_unlock(&ib_registry_lock);
 	cancel_delayed_work_sync(&pool->trim);
-	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++) {
+	for (i = 0; i < IB_CQ_CONTEXTS; i++) {
 		list_for_each_entry(cq, &pool->cqs[i], pool_entry)
 			ib_cq_pool_blame(cq);
 		ib_cq_pool_destroy_all(&pool->cqs[i]);
@@ -479,7 +479,7 @@ static void shares_for_each(struct ib_device *dev, u64 until,
 	if (!pool)
 		return;
 	mutex_lock(&pool->lock);
-	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++)
+	for (i = 0; i < IB_CQ_CONTEXTS; i++)
 		list_for_each_entry(cq, &pool->cqs[i], pool_entry)
 			list_for_each_entry(user, &ib_cq_share(cq)->users, node)
 				visit(context, &user->site);
@@ -502,7 +502,7 @@ void ib_cq_pool_show(struct ib_device *dev, struct seq_file *s)
 	if (!pool)
 		return;
 	mutex_lock(&pool->lock);
-	for (i = 0; i < IB_CQ_POOL_CONTEXTS; i++) {
+	for (i = 0; i < IB_CQ_CONTEXTS; i++) {
 		list_for_each_entry(cq, &pool->cqs[i], pool_entry) {
 			seq_printf(s, "cq=%u context=%s vector=%u used=%u depth=%d\n", cq->res.id,
 				   ib_cq_contexts[i].name, cq->comp_vector, cq->cqe_used,

@@ -92,10 +92,11 @@ enum ib_poll_context {
 	IB_POLL_SOFTIRQ,
 	IB_POLL_WORKQUEUE,
 	IB_POLL_UNBOUND_WORKQUEUE,
-	IB_POLL_THREAD,			/* a kernel thread of the completion vector */
-	IB_POLL_LAST_POOL_TYPE = IB_POLL_THREAD,
-
 	IB_POLL_DIRECT,			/* the consumer's calls of ib_process_cq_direct() */
+	/* Netlink shows the numbers: behind all of mainline's. */
+	IB_POLL_THREAD,			/* a kernel thread of the completion vector */
+	/* CQs of the pool may have any but IB_POLL_DIRECT. */
+	IB_POLL_LAST_POOL_TYPE = IB_POLL_THREAD,
 };
 
 /* Mainline lacks this context: sources for both can test for it with #ifdef. */
