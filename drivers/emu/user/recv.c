@@ -195,6 +195,13 @@ static void emu_user_rq_watch(struct work_struct *work)
 	emu_user_rq_queue_watch(rq);
 }
 
+/* Ends @watch. It may be queued again when this returns. */
+static void emu_user_rq_end_watch(struct emu_user_rq *rq)
+{
+	if (cancel_delayed_work_sync(&rq->watch))
+		atomic_dec(&emu_rq_looks);
+}
+
 /*
  * Drops all receives. The queue pair is frozen, its gate closed and empty, and none of its
  * completions are left.
@@ -203,6 +210,8 @@ void emu_user_reset_rq(struct emu_qp *qp)
 {
 	struct emu_user_rq *rq = qp->user_rq;
 
+	/* The next error state begins with a short interval. */
+	emu_user_rq_end_watch(rq);
 	WRITE_ONCE(rq->watch_ms, EMU_RQ_WATCH_MIN_MS);
 	rq->base = emu_uring_producer(rq->ring);
 	atomic_set(&rq->taken, 0);
@@ -233,8 +242,7 @@ void emu_user_free_rq(struct emu_user_rq *rq)
 {
 	if (!rq)
 		return;
-	if (cancel_delayed_work_sync(&rq->watch))
-		atomic_dec(&emu_rq_looks);
+	emu_user_rq_end_watch(rq);
 	emu_uring_destroy(rq->ring);
 	kfree(rq);
 }
