@@ -208,18 +208,19 @@ static int capture_to(struct capture *cap)
 
 /*
  * Creates a file that only its owner can read, even if it exists already, because it gets messages
- * of all processes.
+ * of all processes: whatever it is, it must be ours, and until that is known, it is left as it is.
  */
 static FILE *create_private(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	FILE *file = NULL;
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st))
 		goto out;
-	errno = EPERM;
-	if (!S_ISREG(st.st_mode) || (st.st_uid == geteuid() && !fchmod(fd, 0600)))
+	if (st.st_uid != geteuid())
+		errno = EPERM;
+	else if (!S_ISREG(st.st_mode) || (!fchmod(fd, 0600) && !ftruncate(fd, 0)))
 		file = fdopen(fd, "w");
 out:
 	if (!file && fd >= 0)

@@ -148,7 +148,8 @@ static void json_rule(struct json *json, const char *device, char *line)
 	json_end(json);
 }
 
-static int list_device(struct json *json, const char *device)
+/* @may_go: the device may be removed meanwhile, and has no rules then. */
+static int list_device(struct json *json, const char *device, bool may_go)
 {
 	int fd = open_emulated(device, "faults/rules", O_RDONLY);
 	char *line = NULL;
@@ -157,6 +158,8 @@ static int list_device(struct json *json, const char *device)
 	FILE *file;
 
 	file = fd < 0 ? NULL : fdopen(fd, "r");
+	if (!file && may_go && errno == ENOENT)
+		return STATUS_OK;
 	if (!file)
 		return say_no_faults(device, errno);
 	while ((len = getline(&line, &size, file)) > 0) {
@@ -180,8 +183,8 @@ static int list_all(struct json *json)
 	if (count < 0)
 		return say_no_faults("kverbs_emu", errno);
 	for (i = 0; i < count; i++) {
-		if (*entries[i]->d_name != '.' && status == STATUS_OK)
-			status = list_device(json, entries[i]->d_name);
+		if (*entries[i]->d_name != '.' && list_device(json, entries[i]->d_name, true))
+			status = STATUS_FAILED;
 		free(entries[i]);
 	}
 	free(entries);
@@ -197,7 +200,7 @@ static int list(const char *device, bool as_json)
 		json_start(&json, stdout, false);
 		json_array(&json, NULL);
 	}
-	status = device ? list_device(as_json ? &json : NULL, device) :
+	status = device ? list_device(as_json ? &json : NULL, device, false) :
 			  list_all(as_json ? &json : NULL);
 	if (as_json)
 		json_end(&json);

@@ -2,6 +2,7 @@
 /*
  * kverbs reg: tries to register memory, and undoes it.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -461,7 +462,7 @@ static bool parse_size(const char *text, uint64_t *size)
 	*size = strtoull(text, &end, 0);
 	if (errno)
 		return false;
-	letter = *end ? strchr(letters, *end & ~0x20) : NULL;
+	letter = isalpha((unsigned char)*end) ? strchr(letters, toupper((unsigned char)*end)) : NULL;
 	if (letter) {
 		shift = 10 * (letter - letters + 1);
 		end++;

@@ -99,18 +99,29 @@ void add_name(struct name_list *names, const char *name)
 		snprintf(names->name[names->count++], MODULE_NAME_MAX, "%s", name);
 }
 
-void removal_order(const struct loaded_list *list, const char *name, struct name_list *order)
+/* @seen: also those whose users are being added, for a file may have a circle, if no kernel has. */
+static void add_users(const struct loaded_list *list, const char *name, struct name_list *seen,
+		      struct name_list *order)
 {
 	const struct loaded *module = loaded_named(list, name);
 	char users[sizeof(module->users)], *user, *rest = users;
 
-	if (!module || has_name(order, name))
+	if (!module || has_name(order, name) || has_name(seen, name) ||
+	    seen->count == COUNT(seen->name))
 		return;
+	add_name(seen, name);
 	memcpy(users, module->users, sizeof(users));
 	while ((user = strsep(&rest, ",")))
 		if (*user)
-			removal_order(list, user, order);
+			add_users(list, user, seen, order);
 	add_name(order, name);
+}
+
+void removal_order(const struct loaded_list *list, const char *name, struct name_list *order)
+{
+	struct name_list seen = {};
+
+	add_users(list, name, &seen, order);
 }
 
 /* --- what is installed ---------------------------------------------------------- */
