@@ -250,8 +250,9 @@ static void nap_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *wc
 /* A done() that computes beside another CQ. */
 struct busy {
 	struct recorder *other;
-	int seen;		/* its completions handled while the done() ran */
-	bool stuck;		/* it ran for so long that others may have been let in */
+	unsigned long pushed;	/* when its completion was pushed, in jiffies */
+	int seen;		/* completions of @other handled while the done() ran */
+	bool stuck;		/* it was so long ago that others may have been let in */
 };
 
 /* Lets the watch look, and others run, but does not sleep. */
@@ -267,7 +268,7 @@ static void work_in_done(struct recorder *rec, struct ib_cq *cq, struct ib_wc *w
 		cond_resched();
 	}
 	seen = atomic_read(&b->other->seen);
-	b->stuck = time_after(jiffies, start + NOT_STUCK);
+	b->stuck = time_after(jiffies, b->pushed + NOT_STUCK);
 	b->seen += b->stuck ? 0 : seen - before;
 }
 
@@ -292,6 +293,7 @@ static void done_that_does_not_sleep_runs_alone(struct kunit *test)
 	do {
 		for (i = 0; i < ARRAY_SIZE(rec); i++)
 			rec[i]->expect = round + 1;
+		busy.pushed = jiffies;
 		preempt_disable();
 		for (i = 0; i < ARRAY_SIZE(rec); i++)
 			KUNIT_EXPECT_TRUE(test, item_push(&items[i][round]));

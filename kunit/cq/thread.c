@@ -19,7 +19,7 @@
 #define MAX_ROUNDS	20
 
 /* Spin limits: far more than the 50 us between beats, and far less than the 2 ms. */
-#define SPIN_LONG_US	20000
+#define SPIN_LONG_US	200000
 #define SPIN_SHORT_US	20
 
 /* Completions pushed at a time, for instance between two hotplug operations. */
@@ -111,7 +111,10 @@ static void thread_runs_on_the_cpu_of_its_vector(struct kunit *test)
 
 /* --- spinning ---------------------------------------------------------------- */
 
-/* Pushes one completion at a time, each @us microseconds after the one before was handled. */
+/*
+ * Pushes one completion at a time, each @us microseconds after the one before was handled; if that is
+ * long, when the thread sleeps, however long that takes.
+ */
 static void beat(struct kunit *test, struct recorder *rec, unsigned int us)
 {
 	struct item *items = items_new(test, rec, BEATS);
@@ -122,10 +125,12 @@ static void beat(struct kunit *test, struct recorder *rec, unsigned int us)
 		rec->expect = atomic_read(&rec->seen) + 1;
 		KUNIT_ASSERT_TRUE(test, item_push(&items[i]));
 		KUNIT_ASSERT_TRUE(test, recorder_settle(rec));
-		if (us < USEC_PER_MSEC)
+		if (us < USEC_PER_MSEC) {
 			udelay(us);
-		else
-			msleep(us / USEC_PER_MSEC);
+			continue;
+		}
+		msleep(us / USEC_PER_MSEC);
+		KUNIT_ASSERT_TRUE(test, kvt_until(READ_ONCE(rec->cq->lane->thread.asleep)));
 	}
 	KUNIT_ASSERT_TRUE(test, cq_rig_rest(rec->cq));
 }
@@ -192,12 +197,15 @@ static void thread_sleeps_when_nothing_comes(struct kunit *test)
 	struct recorder *rec = beaten_up(test, &stats);
 	struct task_struct *task = rec->cq->lane->thread.task;
 	u64 spins;
-	int i;
+	int i, rounds = MAX_ROUNDS;
 
 	cq_rig_tune(test, "cq_spin_us", SPIN_LONG_US);
 	for (i = 0; i < 3; i++) {
 		spins = stats->spins;
-		beat(test, rec, 50);
+		/* As long as all of it comes late, it does not spin. */
+		do
+			beat(test, rec, 50);
+		while (stats->spins == spins && --rounds);
 		KUNIT_EXPECT_GT(test, stats->spins, spins);
 		KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(task->__state) == TASK_IDLE));
 	}

@@ -35,6 +35,27 @@ static unsigned int seed;
 module_param(seed, uint, 0644);
 MODULE_PARM_DESC(seed, "seed of the stress cases, 0 to draw one");
 
+/* KUnit ends a case after 300 s. */
+#define KVT_MAX_PATIENCE	4
+
+static unsigned int patience = 1;
+module_param(patience, uint, 0444);
+MODULE_PARM_DESC(patience, "how many times as long to wait for anything, on a busy machine: 1 to 4");
+
+/**
+ * kvt_timeout() - the timeout for anything that must happen
+ *
+ * Long, since KASAN under TCG is slow, and the machine may have others to run.
+ *
+ * Context: any.
+ * Return: jiffies.
+ */
+unsigned long kvt_timeout(void)
+{
+	return 60UL * HZ * clamp(patience, 1U, KVT_MAX_PATIENCE);
+}
+EXPORT_SYMBOL_GPL(kvt_timeout);
+
 /**
  * kvt_trace_new() - an empty trace
  * @test: the running case, whose end frees it
@@ -240,7 +261,7 @@ EXPORT_SYMBOL_GPL(kvt_thread_running);
  */
 bool kvt_thread_sleeps(struct kvt_thread *t)
 {
-	u64 end = ktime_get_mono_fast_ns() + 5 * NSEC_PER_SEC;
+	u64 end = ktime_get_mono_fast_ns() + 20ULL * NSEC_PER_SEC;
 
 	while (kvt_thread_running(t) && ktime_get_mono_fast_ns() < end) {
 		if (READ_ONCE(t->task->__state) == TASK_UNINTERRUPTIBLE)

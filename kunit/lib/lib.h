@@ -24,8 +24,9 @@ struct net_device;
 struct task_struct;
 struct tracepoint;
 
-/* Timeout for anything that must happen: long, since KASAN under TCG is slow. */
-#define KVT_TIMEOUT	(60 * HZ)
+#define KVT_TIMEOUT	kvt_timeout()
+
+unsigned long kvt_timeout(void);
 
 /*
  * Macros, so that the report names the line of the case: zeroed memory that the end of the case

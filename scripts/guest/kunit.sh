@@ -34,7 +34,7 @@ contract() {
 load kverbs contract="${CONTRACT:-warn}"
 load kverbs_ca
 load kverbs_emu
-load kverbs_kunit scale="${SCALE:-1}" seed="${SEED:-0}"
+load kverbs_kunit scale="${SCALE:-1}" seed="${SEED:-0}" patience="$KV_PATIENCE"
 
 run_module() {
 	name=$1

@@ -13,7 +13,7 @@ run_module() {
 for own in $(echo "${OWN:-0:1}" | tr : ' '); do
 	load kverbs_p2pdma own_provider="$own" || exit 1
 	load kverbs contract=warn && load kverbs_ca || exit 1
-	load kverbs_kunit scale="${SCALE:-1}"
+	load kverbs_kunit scale="${SCALE:-1}" patience="$KV_PATIENCE"
 	load kverbs_emu || exit 1
 	for_each_suite run_module "${SUITES:-}"
 	unload_all
