@@ -612,7 +612,7 @@ int ib_get_eth_speed(struct ib_device *dev, u32 port_num, u16 *speed,
 	if (!ndev)
 		return -ENODEV;
 	rtnl_lock();
-	/* What its driver has was undone before the reference to it is given back. */
+	/* One that is being unregistered may be referenced still, but its driver's state may be gone. */
 	gone = READ_ONCE(ndev->reg_state) != NETREG_REGISTERED;
 	ret = gone ? -ENODEV : __ethtool_get_link_ksettings(ndev, &settings);
 	rtnl_unlock();

@@ -329,7 +329,7 @@ static void r10_receive_behind_one_that_is_being_posted_counts(struct kunit *tes
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
 }
 
-/* A message that is refused uses up a receive, too. */
+/* Operations that use up a receive also if their key is refused. */
 static const enum ib_wr_opcode refused_ops[] = { IB_WR_RDMA_WRITE_WITH_IMM, IB_WR_SEND_WITH_INV };
 
 static void op_name(const enum ib_wr_opcode *op, char *desc)
