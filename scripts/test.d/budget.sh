@@ -68,7 +68,8 @@ budget_begins() {
 	local began=${EPOCHREALTIME/./} took
 	measure_unit 10 >/dev/null
 	took=$(((${EPOCHREALTIME/./} - began) / 1000))
-	export KV_PATIENCE=$((2 * (took / IDLE_UNIT_MS + 1)))
+	KV_PATIENCE=$((2 * (took / IDLE_UNIT_MS + 1)))
+	export KV_PATIENCE=$((KV_PATIENCE < 4 ? 4 : KV_PATIENCE))
 	if $budgeted; then
 		sample_units >"$work/units" 9>&- &
 		sampler=$!

@@ -119,13 +119,13 @@ console:left 2 times, at (0x[0-9a-f]+) after \\1" \
 		"${options[@]}"
 }
 
-# hotplug_red <fault> <what its report must say> [<milliseconds> [<group of checks>]]: of
+# hotplug_red <fault> <what its report must say> [<milliseconds> [<group of checks> [<tries>]]]: of
 # kverbs_hotplug's own faults.
 hotplug_red() {
 	local dir=${built[$SEEDED]}
 	is_red "hotplug_$1" "$2" --kernel "$SEEDED" \
 		--modules "$(hotplug_modules "$dir")" \
-		--env "FAULT=fault=$1 CASES=${4:-clients} CYCLES=2 BOUND=${3:-5000} TRIES=60 SCAN_LEAKS=no" \
+		--env "FAULT=fault=$1 CASES=${4:-clients} CYCLES=2 BOUND=${3:-5000} TRIES=${5:-60} SCAN_LEAKS=no" \
 		--run "$KV_SCRIPTS/guest/hotplug.sh"
 }
 
@@ -179,6 +179,59 @@ upward_is_red() {
 		'core/contract/low.c includes core/view/high.h' 'status 1') \
 		>"$work/upward.out" 2>&1 || true
 	check_empty "the harness notices: a call and an include that run upward" "$work/upward.out"
+}
+
+# This run holds the lock of the build directory.
+second_run_is_refused() {
+	local out=$work/second.out status=0
+	"$KV_SCRIPTS/test" lint >"$out" 2>&1 || status=$?
+	if [ $status -eq 2 ] && [ "$(wc -l <"$out")" -eq 1 ] && grep -q "another .* process $$" "$out"; then
+		: >"$out"
+	else
+		echo "status $status" >>"$out"
+	fi
+	check_empty "a second run in the same build directory is refused" "$out"
+}
+
+# interrupt_run <output>: starts a run in a session of its own, and interrupts it while its checks are
+# running. Sets session and status.
+interrupt_run() {
+	status=0
+	BUILD=$work/nested setsid "$KV_SCRIPTS/test" lint >"$1" 2>&1 &
+	session=$!
+	until grep -q '^\[.*static checks' "$1" || ! kill -0 "$session" 2>/dev/null; do
+		sleep 0.1
+	done
+	kill -TERM "$session"
+	wait "$session" || status=$?
+}
+
+# session_members <session>: prints its processes, a line each, but for those that have ended.
+session_members() {
+	cat /proc/[0-9]*/stat 2>/dev/null | awk -v session="$1" '{
+		process = $0
+		sub(/\).*/, ")", process)
+		sub(/.*\) /, "")
+		if ($4 == session && $1 != "Z")
+			print "left: " process
+	}' || true
+}
+
+# Processes that were told to end may need a moment.
+interrupted_run_leaves_nothing() {
+	local out=$work/interrupted.out session status tries=$((100 * ${KV_PATIENCE:-1}))
+	mkdir "$work/nested"
+	interrupt_run "$out"
+	while [ -n "$(session_members "$session")" ] && [ $((tries--)) -gt 0 ]; do
+		sleep 0.1
+	done
+	{
+		[ "$status" -eq 130 ] || echo "status $status"
+		grep -q 'test: interrupted$' "$out" || cat "$out"
+		session_members "$session"
+		flock -n "$work/nested/.test.lock" true || echo "the lock is held"
+	} >"$out.left"
+	check_empty "an interrupted run leaves no process and no lock" "$out.left"
 }
 
 # Of traces of failed allocations, only those of a test's go; of races, the kernel's own.
@@ -317,6 +370,8 @@ part_selftest() {
 	spawn "samples of hung guests" check_samples
 	spawn "runs beyond the budget" check_budget
 	spawn "failures that a test made" check_injected
+	spawn "a second run" second_run_is_refused
+	spawn "an interrupted run" interrupted_run_leaves_nothing
 	spawn_seed 1 upward upward_is_red
 	need_build "$SEEDED"
 	need_dir "$SEEDED" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
@@ -338,7 +393,7 @@ part_selftest() {
 	spawn_hotplug_seed late 'BUG: .* late=[1-9]'
 	spawn_hotplug_seed no_drain 'BUG: .* lost=[1-9]'
 	spawn_hotplug_seed slow \
-		$'BUG: .* over=[1-9]\nconsole:hotplug: rmmod kverbs_hotplug took' 500
+		$'BUG: .* over=[1-9]\nconsole:hotplug: rmmod kverbs_hotplug took' 500 clients 300
 	spawn_hotplug_seed idle 'BUG: .* idle=[1-9]'
 	spawn_hotplug_seed wrong 'BUG: .* wrong=[1-9]'
 	spawn_hotplug_seed error 'BUG: .* errors=[1-9]'

@@ -45,10 +45,17 @@ build_uml_ulps() {
 		return
 	fi
 	cold_work build_ulps uml "${UML_PARTS[@]}" || return
-	rm -rf "$kept"
-	mkdir -p "$kept"
-	cp "$out"/*.ko "$kept/"
-	touch "$kept/.complete"
+	keep_ulps "$out" "$kept"
+}
+
+# keep_ulps <from> <to>: at once, as others may look for them, or keep the same.
+keep_ulps() {
+	local new
+	mkdir -p "${2%/*}"
+	new=$(mktemp -d "$2.XXXXXX")
+	cp "$1"/*.ko "$new/"
+	touch "$new/.complete"
+	mv -T "$new" "$2" 2>/dev/null || rm -rf "$new"
 }
 
 # headers_of <version> <directory> [<option>]: what scripts/ulps reads of a kernel before it refuses
