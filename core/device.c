@@ -3,10 +3,7 @@
  * Devices: from allocation through registration to release.
  *
  * Lock protocol: ib_registry_lock (registry.c) guards the table of devices, their
- * names, marks and states, and the clients (client.c).
- *
- * names_lock (a rwsem) is held by who renames a device, before ib_registry_lock; and by who reads
- * names by dev_name(), for the driver core frees the old name. dev->name is always there.
+ * names (name.c), marks and states, and the clients (client.c).
  *
  * The state decides which thread may act. In SETUP, ENABLING and DISABLING one
  * thread owns the device; others wait for its next state.
@@ -28,17 +25,12 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/completion.h>
-#include <linux/ctype.h>
 #include <linux/export.h>
-#include <linux/hashtable.h>
 #include <linux/module.h>
 #include <linux/preempt.h>
 #include <linux/rcupdate.h>
-#include <linux/rwsem.h>
 #include <linux/slab.h>
-#include <linux/stringhash.h>
 #include <net/net_namespace.h>
-#include <kverbs/upper.h>
 
 #include "../cq/cq.h"
 #include "contract/contract.h"
@@ -55,38 +47,10 @@
 /* Where the search for a free place in ib_devices starts. */
 static u32 next_index;
 
-/* The same devices by name, because each new device's name is looked up. */
-static DECLARE_RWSEM(names_lock);
-static DEFINE_HASHTABLE(device_names, 8);
-
-static struct ib_device *ib_device_of(struct ib_device_priv *priv)
-{
-	return (struct ib_device *)(priv + 1);
-}
-
-static u32 name_hash(const char *name)
-{
-	return full_name_hash(NULL, name, strlen(name));
-}
-
-/* Adds a device that is in ib_devices, but not in the hash of names, to that hash. */
-static void enter_name(struct ib_device *dev, const char *name)
-{
-	lockdep_assert_held(&ib_registry_lock);
-	strscpy(dev->name, name, sizeof(dev->name));
-	hash_add(device_names, &ib_priv(dev)->by_name, name_hash(name));
-}
-
-static void change_name(struct ib_device *dev, const char *name)
-{
-	hash_del(&ib_priv(dev)->by_name);
-	enter_name(dev, name);
-}
-
 static void device_table_del(struct ib_device *dev)
 {
 	lockdep_assert_held(&ib_registry_lock);
-	hash_del(&ib_priv(dev)->by_name);
+	ib_name_leave(dev);
 	xa_erase(&ib_devices, dev->index);
 }
 
@@ -286,59 +250,6 @@ static int check_mandatory(const struct ib_device *dev, const void *caller)
 	return 0;
 }
 
-static struct ib_device *find_by_name(const char *name)
-{
-	struct ib_device_priv *priv;
-
-	lockdep_assert_held(&ib_registry_lock);
-	hash_for_each_possible(device_names, priv, by_name, name_hash(name))
-		if (!strcmp(ib_device_of(priv)->name, name))
-			return ib_device_of(priv);
-	return NULL;
-}
-
-/* Fill in the smallest number that makes a free name. */
-static int number_name(char *name, const char *pattern)
-{
-	const char *percent = strchr(pattern, '%');
-	unsigned int nr;
-
-	if (percent[1] != 'd' || strchr(percent + 2, '%'))
-		return -EINVAL;
-	for (nr = 0; nr < INT_MAX; nr++) {
-		if (snprintf(name, IB_DEVICE_NAME_MAX, "%.*s%u%s",
-			     (int)(percent - pattern), pattern, nr,
-			     percent + 2) >= IB_DEVICE_NAME_MAX)
-			return -EINVAL;
-		if (!find_by_name(name))
-			return 0;
-	}
-	return -ENFILE;
-}
-
-/* Whether it can be the name of a directory, and a word on a command line. */
-static bool is_valid_name(const char *name)
-{
-	if (!name || !*name || !strcmp(name, ".") || !strcmp(name, ".."))
-		return false;
-	for (; *name; name++)
-		if (*name == '/' || isspace(*name) || iscntrl(*name))
-			return false;
-	return true;
-}
-
-static int choose_name(char *name, const char *pattern)
-{
-	lockdep_assert_held(&ib_registry_lock);
-	if (!is_valid_name(pattern))
-		return -EINVAL;
-	if (strchr(pattern, '%'))
-		return number_name(name, pattern);
-	if (strscpy(name, pattern, IB_DEVICE_NAME_MAX) < 0)
-		return -EINVAL;
-	return find_by_name(name) ? -ENFILE : 0;
-}
-
 static int device_table_add(struct ib_device *dev, const char *pattern,
 			    const void *caller)
 {
@@ -346,7 +257,7 @@ static int device_table_add(struct ib_device *dev, const char *pattern,
 	int ret;
 
 	lockdep_assert_held(&ib_registry_lock);
-	ret = choose_name(name, pattern);
+	ret = ib_name_choose(name, pattern);
 	if (ret) {
 		pr_warn("cannot register device \"%s\" of %pS: %s\n",
 			pattern ? : "", caller,
@@ -361,7 +272,7 @@ static int device_table_add(struct ib_device *dev, const char *pattern,
 			      &next_index, GFP_KERNEL);
 	if (ret < 0)
 		return ret;
-	enter_name(dev, name);
+	ib_name_enter(dev, name);
 	return 0;
 }
 
@@ -805,7 +716,7 @@ struct ib_device *ib_device_get_by_name(const char *name,
 	struct ib_device *dev;
 
 	mutex_lock(&ib_registry_lock);
-	dev = find_by_name(name);
+	dev = ib_name_find(name);
 	if (dev && (!is_visible(dev) || !is_of_driver(dev, driver_id) ||
 		    !ib_device_try_get(dev)))
 		dev = NULL;
@@ -855,84 +766,6 @@ struct ib_device *ib_device_get_by_netdev(struct net_device *ndev,
 	return found;
 }
 EXPORT_SYMBOL(ib_device_get_by_netdev);
-
-/**
- * ib_device_hold_names() - keep devices from being renamed
- *
- * For callers of dev_name(), until ib_device_release_names(); they may call a driver's methods, and
- * take the RTNL.
- *
- * Context: Process, may sleep.
- */
-void ib_device_hold_names(void)
-{
-	down_read(&names_lock);
-}
-IB_EXPORT_INTERNAL(ib_device_hold_names);
-
-/**
- * ib_device_release_names() - undo ib_device_hold_names()
- *
- * Context: Process.
- */
-void ib_device_release_names(void)
-{
-	up_read(&names_lock);
-}
-IB_EXPORT_INTERNAL(ib_device_release_names);
-
-/**
- * ib_device_rename() - give a registered device another name
- * @ibdev: device that the caller uses
- * @name: the new name, without "%"
- *
- * The clients' rename methods are called.
- *
- * Context: Process, may sleep; not from a client's method for this device.
- * Return: 0; -EEXIST if there is a device of that name; -EINVAL if it is not a
- *	   valid name; -ENODEV if the device is not registered; -ENOMEM.
- */
-int ib_device_rename(struct ib_device *ibdev, const char *name)
-{
-	const struct ib_verb_call call = {
-		.dev = ibdev, .site = _RET_IP_, .what = "device_rename",
-	};
-	char new_name[IB_DEVICE_NAME_MAX], old_name[IB_DEVICE_NAME_MAX];
-	int ret;
-
-	ib_clients_might_be_called();
-	down_write(&names_lock);
-	mutex_lock(&ib_registry_lock);
-	ret = -ENODEV;
-	if (ib_priv(ibdev)->state != IB_DEV_REGISTERED)
-		goto out;
-	ret = 0;
-	if (!strcmp(name, ibdev->name))
-		goto out;
-	ret = strchr(name, '%') ? -EINVAL : choose_name(new_name, name);
-	if (ret == -EINVAL)
-		ib_invalid(&call, "the name must be a word without %% and /, shorter than %u bytes",
-			   IB_DEVICE_NAME_MAX);
-	if (ret == -ENFILE)
-		ret = -EEXIST;
-	if (ret)
-		goto out;
-	/* First, for the event that tells user space of it has the new name. */
-	strscpy(old_name, ibdev->name, sizeof(old_name));
-	change_name(ibdev, new_name);
-	ret = device_rename(&ibdev->dev, new_name);
-	if (ret) {
-		change_name(ibdev, old_name);
-		goto out;
-	}
-	ib_debugfs_rename(ibdev);
-	ib_clients_renamed(ibdev);
-out:
-	mutex_unlock(&ib_registry_lock);
-	up_write(&names_lock);
-	return ret;
-}
-EXPORT_SYMBOL_GPL(ib_device_rename);
 
 void ib_device_exit(void)
 {

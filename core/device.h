@@ -21,6 +21,12 @@ void ib_device_get_name(char *to, const struct ib_device *dev);
 bool ib_device_is_going(const struct ib_device *dev);
 void ib_device_exit(void);
 
+/* name.c */
+struct ib_device *ib_name_find(const char *name);
+int ib_name_choose(char *name, const char *pattern);
+void ib_name_enter(struct ib_device *dev, const char *name);
+void ib_name_leave(struct ib_device *dev);
+
 /* defunct.c */
 void ib_device_make_defunct(struct ib_device *dev);
 void ib_device_keep_defunct(struct ib_device *dev);

@@ -177,6 +177,11 @@ static inline struct ib_device_priv *ib_priv(const struct ib_device *dev)
 	return (struct ib_device_priv *)dev - 1;
 }
 
+static inline struct ib_device *ib_device_of(struct ib_device_priv *priv)
+{
+	return (struct ib_device *)(priv + 1);
+}
+
 static inline struct ib_port_priv *ib_port(const struct ib_device *dev,
 					   u32 port)
 {

@@ -666,71 +666,6 @@ static void fmr_in_use_is_busy(struct kunit *test)
 	expect_write(test, r, end.iova + RIG_BLOCK, 8, end.fmr->rkey, IB_WC_REM_ACCESS_ERR);
 }
 
-/* What happens while a write stands still before it enters the region of its key. */
-struct round {
-	struct kvt_thread *thread;
-	struct ib_fmr *fmr;
-	u64 page;		/* that the keys of the round map */
-	u32 key;		/* that the write names */
-	int err;		/* what went wrong */
-};
-
-/* Maps and unmaps until the write's key comes again, for another page. */
-static int fmr_key_comes_round(void *arg)
-{
-	struct round *round = arg;
-	int i;
-
-	for (i = 0; i < 256 && !round->err; i++) {
-		if (i % 128 == 0)
-			round->err = fmr_unmap(round->fmr);
-		if (!round->err)
-			round->err = ib_map_phys_fmr(round->fmr, &round->page, 1, 0);
-	}
-	if (!round->err && round->fmr->rkey != round->key)
-		round->err = -ESTALE;
-	return 0;
-}
-
-static void fmr_key_comes_round_meanwhile(void *arg)
-{
-	struct round *round = arg;
-
-	kvt_thread_go(round->thread);
-	while (kvt_thread_running(round->thread))
-		cpu_relax();
-}
-
-/* The key names the new mapping by then, as if the write had been posted later. */
-static void write_stands_still_while_fmr_keys_come_round(struct kunit *test)
-{
-	struct rig *r = rig_up(test, "emu0", "emu1");
-	struct round round = {
-		.fmr = fmr_new(test, r->b.pd, 1, 255, PAGE_SHIFT),
-		.page = r->b.dma,
-	};
-	u8 *old = r->b.buf, *new = old + PAGE_SIZE;
-
-	kvt_need_two_cpus(test);
-	kvt_stay_on_first_cpu();
-	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(round.fmr, &round.page, 1, 0));
-	round.key = round.fmr->rkey;
-	round.page += PAGE_SIZE;
-	rig_fill(r->a.buf, 100, 1);
-	memset(r->b.buf, 0xee, RIG_BUF);
-	/* The region is remembered from then on. */
-	expect_write(test, r, 0, 100, round.key, IB_WC_SUCCESS);
-	memset(r->b.buf, 0xee, RIG_BUF);
-	round.thread = kvt_thread_new(test, kvt_other_cpu(), fmr_key_comes_round, &round);
-	kverbs_delay_set("emu_target_enter", fmr_key_comes_round_meanwhile, &round);
-	expect_write(test, r, 0, 100, round.key, IB_WC_SUCCESS);
-	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	KUNIT_ASSERT_TRUE(test, kvt_thread_join(round.thread));
-	KUNIT_EXPECT_EQ(test, 0, round.err);
-	KUNIT_EXPECT_TRUE(test, rig_all(old, PAGE_SIZE, 0xee));
-	KUNIT_EXPECT_MEMEQ(test, new, r->a.buf, 100);
-}
-
 /* The registration is executed after a long write, while the case deregisters the MR. */
 static void deregistration_meets_registration(struct kunit *test)
 {
@@ -784,7 +719,6 @@ static struct kunit_case emu_mapping_cases[] = {
 	KUNIT_CASE_SLOW(two_gigabytes_in_one_message),
 	KUNIT_CASE_PARAM(key_ends_when_accesses_are_out, ending_gen_params),
 	KUNIT_CASE(fmr_in_use_is_busy),
-	KUNIT_CASE(write_stands_still_while_fmr_keys_come_round),
 	KUNIT_CASE(deregistration_meets_registration),
 	{}
 };

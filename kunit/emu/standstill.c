@@ -401,6 +401,83 @@ static void late_timer_sends_the_notification(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&r->b.got_call));
 }
 
+/* What happens while a write stands still before it enters the region of its key. */
+struct round {
+	struct kvt_thread *thread;
+	struct ib_fmr *fmr;
+	u64 page;		/* that the keys of the round map */
+	u32 key;		/* that the write names */
+	int err;		/* what went wrong */
+};
+
+/* Maps and unmaps until the write's key comes again, for another page. */
+static int fmr_key_comes_round(void *arg)
+{
+	struct round *round = arg;
+	LIST_HEAD(list);
+	int i;
+
+	for (i = 0; i < 256 && !round->err; i++) {
+		if (i % 128 == 0) {
+			list_add(&round->fmr->list, &list);
+			round->err = ib_unmap_fmr(&list);
+			list_del_init(&round->fmr->list);
+		}
+		if (!round->err)
+			round->err = ib_map_phys_fmr(round->fmr, &round->page, 1, 0);
+	}
+	if (!round->err && round->fmr->rkey != round->key)
+		round->err = -ESTALE;
+	return 0;
+}
+
+static void fmr_key_comes_round_meanwhile(void *arg)
+{
+	struct round *round = arg;
+
+	kvt_thread_go(round->thread);
+	while (kvt_thread_running(round->thread))
+		cpu_relax();
+}
+
+static void expect_write(struct kunit *test, struct rig *r, u32 rkey)
+{
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_rdma(&r->a, IB_WR_RDMA_WRITE, 7, 0, LEN, 0, rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 7, IB_WC_SUCCESS);
+}
+
+/* The key names the new mapping by then, as if the write had been posted later. */
+static void write_goes_where_its_key_leads_when_it_goes_on(struct kunit *test)
+{
+	struct ib_fmr_attr attr = { .max_pages = 1, .max_maps = 255, .page_shift = PAGE_SHIFT };
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	struct round round = { .page = r->b.dma };
+	u8 *old = r->b.buf, *new = old + PAGE_SIZE;
+
+	kvt_need_two_cpus(test);
+	kvt_stay_on_first_cpu();
+	round.fmr = KVT_OWN(test, ib_alloc_fmr(r->b.pd, IB_ACCESS_LOCAL_WRITE |
+					       IB_ACCESS_REMOTE_WRITE, &attr), kvt_end_fmr);
+	KUNIT_ASSERT_EQ(test, 0, ib_map_phys_fmr(round.fmr, &round.page, 1, 0));
+	round.key = round.fmr->rkey;
+	round.page += PAGE_SIZE;
+	/* The first finds the peer, the second one the region, which is remembered then. */
+	expect_write(test, r, round.key);
+	expect_write(test, r, round.key);
+	rig_fill(r->a.buf, LEN, 1);
+	memset(r->b.buf, 0xee, RIG_BUF);
+	round.thread = kvt_thread_new(test, kvt_other_cpu(), fmr_key_comes_round, &round);
+	kverbs_delay_set("emu_target_enter", fmr_key_comes_round_meanwhile, &round);
+	expect_write(test, r, round.key);
+	KUNIT_ASSERT_TRUE(test, kverbs_delay_clear());
+	KUNIT_ASSERT_TRUE(test, kvt_thread_join(round.thread));
+	KUNIT_EXPECT_EQ(test, 0, round.err);
+	KUNIT_EXPECT_TRUE(test, rig_all(old, PAGE_SIZE, 0xee));
+	KUNIT_EXPECT_MEMEQ(test, new, r->a.buf, LEN);
+}
+
 static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(p12_late_poller_makes_room_once, standstill_gen_params),
 	KUNIT_CASE_PARAM(poller_that_was_overtaken_polls_on, standstill_gen_params),
@@ -413,6 +490,7 @@ static struct kunit_case emu_standstill_cases[] = {
 	KUNIT_CASE_PARAM(late_completion_defers_no_notification_for_ever, standstill_gen_params),
 	KUNIT_CASE_PARAM(late_timer_sends_the_notification, standstill_gen_params),
 	KUNIT_CASE(news_for_an_owner_that_has_left_are_seen),
+	KUNIT_CASE(write_goes_where_its_key_leads_when_it_goes_on),
 	{}
 };
 KVT_SUITE(emu_standstill);
