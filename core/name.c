@@ -2,26 +2,21 @@
 /*
  * The names of devices: how they are chosen, found and changed.
  *
- * Lock protocol: ib_registry_lock (registry.c) guards the table. names_lock, a rwsem, is held by who
- * renames a device, before ib_registry_lock; and by who reads a name by dev_name() meanwhile, for
- * the driver core frees the old one. ib_device.name is always there.
+ * Lock protocol: ib_registry_lock (registry.c) guards the table. Whoever may read a name while it
+ * changes reads ib_device.name, which lives as long as the device and always ends with a NUL, by
+ * ib_copy_device_name(); the driver core frees what dev_name() returned before.
  */
 #include <linux/ctype.h>
 #include <linux/export.h>
 #include <linux/hashtable.h>
-#include <linux/rwsem.h>
 #include <linux/stringhash.h>
-#include <kverbs/upper.h>
 
 #include "contract/contract.h"
 #include "contract/device_priv.h"
-#include "contract/export.h"
 #include "contract/invalid.h"
 #include "contract/registry.h"
 #include "device.h"
 #include "view/view.h"
-
-static DECLARE_RWSEM(names_lock);
 
 /* By name, because that of each new device is looked up. */
 static DEFINE_HASHTABLE(device_names, 8);
@@ -106,31 +101,6 @@ int ib_name_choose(char *name, const char *pattern)
 }
 
 /**
- * ib_device_hold_names() - keep devices from being renamed
- *
- * For callers of dev_name(), until ib_device_release_names(); they may call a driver's methods, and
- * take the RTNL.
- *
- * Context: Process, may sleep.
- */
-void ib_device_hold_names(void)
-{
-	down_read(&names_lock);
-}
-IB_EXPORT_INTERNAL(ib_device_hold_names);
-
-/**
- * ib_device_release_names() - undo ib_device_hold_names()
- *
- * Context: Process.
- */
-void ib_device_release_names(void)
-{
-	up_read(&names_lock);
-}
-IB_EXPORT_INTERNAL(ib_device_release_names);
-
-/**
  * ib_device_rename() - give a registered device another name
  * @ibdev: device that the caller uses
  * @name: the new name, without "%"
@@ -150,7 +120,6 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	int ret;
 
 	ib_clients_might_be_called();
-	down_write(&names_lock);
 	mutex_lock(&ib_registry_lock);
 	ret = -ENODEV;
 	if (ib_priv(ibdev)->state != IB_DEV_REGISTERED)
@@ -178,7 +147,6 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	ib_clients_renamed(ibdev);
 out:
 	mutex_unlock(&ib_registry_lock);
-	up_write(&names_lock);
 	return ret;
 }
 EXPORT_SYMBOL_GPL(ib_device_rename);

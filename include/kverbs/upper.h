@@ -54,8 +54,6 @@ int ib_modify_qp_with_udata(struct ib_qp *qp, struct ib_qp_attr *qp_attr, int qp
 			    struct ib_udata *udata);
 
 struct ib_device *ib_device_get_next(u32 *index);
-void ib_device_hold_names(void);
-void ib_device_release_names(void);
 void ib_contract_looks_up(const struct module *mod, bool looks_up);
 int ib_call_client(struct ib_device *dev, const char *name,
 		   int (*call)(struct ib_client *client, struct ib_device *dev,

@@ -59,14 +59,11 @@ int ib_enum_all_devs(nldev_callback call, struct sk_buff *skb, struct netlink_ca
 	int ret = 0;
 	u32 index;
 
-	/* The callback copies names, and relies on them to stay as they are. */
-	ib_device_hold_names();
 	for (index = 0; !ret && (dev = ib_device_get_next(&index)); index++) {
 		if (rdma_dev_access_netns(dev, sock_net(skb->sk)))
 			ret = call(dev, skb, cb, nr++);
 		ib_device_put(dev);
 	}
-	ib_device_release_names();
 	return ret;
 }
 
