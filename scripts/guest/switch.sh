@@ -122,19 +122,20 @@ with_etc_read_only() {
 	umount /etc/modprobe.d && return $status
 }
 
-changes_nothing() {
-	says "nothing has changed" kverbs switch on
-}
-
 # Nothing of what works is taken down.
 stays_on_if_it_must() {
-	goes on && with_etc_read_only changes_nothing && kverbs_is_on
+	goes on && with_etc_read_only says "kverbs stays on" kverbs switch on && kverbs_is_on
 	status=$?
 	goes off && return $status
 }
 
+# Anybody may ask, and nothing is written for that.
+dry_run_writes_nothing() {
+	modprobe ib_uverbs && with_etc_read_only kverbs switch on --dry-run >/tmp/said && mainline_is_on
+}
+
 stays_off_if_it_must() {
-	modprobe ib_uverbs && with_etc_read_only changes_nothing && mainline_is_on
+	modprobe ib_uverbs && with_etc_read_only says "nothing has changed" kverbs switch on && mainline_is_on
 }
 
 # It can be written when the switch begins, and no more when modprobe is run.
@@ -253,6 +254,7 @@ check "what fails is undone" failure_is_undone
 check "also where kverbs was on before" failure_turns_it_off
 check "but not where it cannot be switched off" stays_on_if_it_must
 check "nothing is removed where nothing can be written" stays_off_if_it_must
+check "a dry run does not write" dry_run_writes_nothing
 check "if that is seen too late, what was there comes back" comes_back_from_halfway
 check "or stays" stays_on_from_halfway
 check "a second one at once is refused" second_is_refused

@@ -206,19 +206,31 @@ static int capture_to(struct capture *cap)
 	return status;
 }
 
+/* Whether it leads to a file that is open already, whoever made that. */
+static bool is_open_already(const char *path)
+{
+	return !strncmp(path, "/dev/std", 8) || !strncmp(path, "/dev/fd/", 8) ||
+	       !strncmp(path, "/proc/", 6);
+}
+
 /*
- * Creates a file that only its owner can read, even if it exists already, because it gets messages
- * of all processes: whatever it is, it must be ours, and until that is known, it is left as it is.
+ * Creates a file that only its owner can read, because it gets messages of all processes; it keeps
+ * who may read it if it is open already. Whatever else is there must be ours, and until that is
+ * known, it is left as it is.
  */
 static FILE *create_private(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK;
+	bool given = is_open_already(path);
+	int fd = open(path, given ? flags : flags | O_NOFOLLOW, 0600);
 	FILE *file = NULL;
 	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st))
+	if (fd < 0 || fstat(fd, &st) || fcntl(fd, F_SETFL, 0))
 		goto out;
-	if (st.st_uid != geteuid())
+	if (given)
+		file = fdopen(fd, "w");
+	else if (st.st_uid != geteuid())
 		errno = EPERM;
 	else if (!S_ISREG(st.st_mode) || (!fchmod(fd, 0600) && !ftruncate(fd, 0)))
 		file = fdopen(fd, "w");

@@ -99,7 +99,7 @@ void add_name(struct name_list *names, const char *name)
 		snprintf(names->name[names->count++], MODULE_NAME_MAX, "%s", name);
 }
 
-/* @seen: also those whose users are being added, for a file may have a circle, if no kernel has. */
+/* @seen: also those whose users are being added: a file may have a cycle, although no kernel does. */
 static void add_users(const struct loaded_list *list, const char *name, struct name_list *seen,
 		      struct name_list *order)
 {

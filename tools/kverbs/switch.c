@@ -406,6 +406,9 @@ static int undo_on(const struct machine *machine)
 
 static int turn_on(const struct machine *machine)
 {
+	/* Before anything is removed. If kverbs is on, what is missing of it is loaded at least. */
+	if (!machine->on && try_file(SWITCH_FILE))
+		return say_error("nothing has changed");
 	if (put_file(machine, SWITCH_TRIAL, true))
 		return STATUS_FAILED;
 	if (remove_modules(&machine->mainline) || load_own() ||
@@ -422,8 +425,6 @@ static int may_turn_on(const struct machine *machine)
 		return say_error("no modules of kverbs are installed for kernel %s\n"
 				 "  Install them: apt install kverbs-dkms, or in the source tree of kverbs:\n"
 				 "  make modules_install", kernel_release());
-	if (try_file(SWITCH_FILE))
-		return say_error("nothing has changed");
 	return refuse_users(machine, &machine->mainline);
 }
 
@@ -447,8 +448,10 @@ static int turn_off(const struct machine *machine)
 {
 	unsigned int lost;
 
-	if (machine->on && (put_file(machine, SWITCH_TRIAL, true) || drop_file(SWITCH_FILE)))
-		return STATUS_FAILED;
+	if (machine->on && (put_file(machine, SWITCH_TRIAL, true) || drop_file(SWITCH_FILE))) {
+		drop_file(SWITCH_TRIAL);
+		return say_error("kverbs stays on: nothing has changed");
+	}
 	if (remove_modules(&machine->own))
 		return machine->on ? undo_off(machine) : STATUS_FAILED;
 	if (restore_mainline(machine, &lost))
