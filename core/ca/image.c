@@ -415,17 +415,17 @@ static u32 gid_type(enum ib_gid_type type)
 static void fill_gid(struct ca_image *image, struct kverbs_ca_gid *gid,
 		     const struct ib_gid_attr *from)
 {
-	const struct net_device *ndev = rcu_dereference(from->ndev);
+	const struct net_device *ndev = rdma_read_gid_attr_ndev_rcu(from);
 
 	/*
-	 * A RoCE entry without a network device has just been removed from the
+	 * An entry of RoCE or iWARP without a network device has just been removed from the
 	 * table, so its namespace is unknown by now. An event follows.
 	 */
-	if (!ndev && rdma_protocol_roce(from->device, from->port_num))
+	if (IS_ERR(ndev) && !rdma_protocol_ib(from->device, from->port_num))
 		return;
 	memcpy(gid->gid, from->gid.raw, sizeof(gid->gid));
 	gid->type = gid_type(from->gid_type);
-	if (!ndev)
+	if (IS_ERR(ndev))
 		return;
 	gid->netdev = READ_ONCE(ndev->ifindex);
 	image_hide(image, gid, sizeof(*gid), dev_net(ndev)->net_cookie);
