@@ -18,7 +18,7 @@
 #define BEATS		200
 #define MAX_ROUNDS	20
 
-/* Spin limits: far more than the 50 us between beats, and far less than the 2 ms. */
+/* Spin limits: far more than the 50 us between beats, and less than that. */
 #define SPIN_LONG_US	200000
 #define SPIN_SHORT_US	20
 
@@ -174,7 +174,6 @@ static void thread_does_not_spin_for_what_comes_late(struct kunit *test)
 		   stats->sleeps);
 	/* It spins only until it has learned that completions come late. */
 	KUNIT_EXPECT_LE(test, stats->spins, BEATS / 10);
-	KUNIT_EXPECT_GE(test, stats->sleeps, BEATS - BEATS / 10);
 }
 
 static void thread_does_not_spin_when_told_so(struct kunit *test)

@@ -36,11 +36,11 @@ module_param(seed, uint, 0644);
 MODULE_PARM_DESC(seed, "seed of the stress cases, 0 to draw one");
 
 /* KUnit ends a case after 300 s. */
-#define KVT_MAX_PATIENCE	4
+#define KVT_MAX_PATIENCE	2
 
 static unsigned int patience = 1;
 module_param(patience, uint, 0444);
-MODULE_PARM_DESC(patience, "how many times as long to wait for anything, on a busy machine: 1 to 4");
+MODULE_PARM_DESC(patience, "how many times as long to wait for anything, on a busy machine: 1 or 2");
 
 /**
  * kvt_timeout() - the timeout for anything that must happen

@@ -63,7 +63,7 @@ sample_units() {
 
 # Exports KV_PATIENCE, by which the limits of guests are multiplied: how many times as long as on an
 # idle machine of that speed the computation takes now, others being busy; twice that, for they
-# may become busier.
+# may become busier, and at least 4.
 budget_begins() {
 	local began=${EPOCHREALTIME/./} took
 	measure_unit 10 >/dev/null

@@ -55,6 +55,8 @@ keep_ulps() {
 	new=$(mktemp -d "$2.XXXXXX")
 	cp "$1"/*.ko "$new/"
 	touch "$new/.complete"
+	chmod 755 "$new"
+	[ -e "$2/.complete" ] || rm -rf "$2"
 	mv -T "$new" "$2" 2>/dev/null || rm -rf "$new"
 }
 
