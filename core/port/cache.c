@@ -65,8 +65,8 @@ static int read_gids(struct ib_device *dev, u32 port, bool *changed, unsigned lo
 		ndev = ib_device_get_netdev(dev, port);
 	for (i = 0; i < len && !ret; i++) {
 		/*
-		 * rdma_cm relies on iWARP GIDs having a network device. Without one there is none,
-		 * whatever the driver says, or cannot say any more: an entry holds its device.
+		 * rdma_cm relies on iWARP GIDs having a network device. Without one the table stays
+		 * empty, whether or not the driver can still be asked: an entry holds its device.
 		 */
 		if (!iwarp || ndev)
 			ret = read_gid(dev, port, i, &gid, site);

@@ -118,7 +118,7 @@ static int qp_check_init_attr(const struct ib_verb_call *call, struct ib_device 
 {
 	int ret;
 
-	/* First: a QP of a type that there is not may lack what others have. */
+	/* First: a QP of a type that kverbs does not have may lack what others have. */
 	ret = qp_check_type(call, device, init) ?: qp_check_queues(call, device, init);
 	if (ret)
 		return ret;

@@ -510,7 +510,7 @@ static inline int ib_poll_cq(struct ib_cq *cq, int num_entries,
  * Context: Any.
  * Return: 0 if the CQ is armed. Positive, only with
  * %IB_CQ_REPORT_MISSED_EVENTS, if the CQ may hold completions already: the
- * caller must poll again, as nobody is notified of these. A CQ of ib_create_cq()
+ * caller must poll again, as perhaps nobody is notified of these. A CQ of ib_create_cq()
  * is armed all the same. A negative number is an error of the driver.
  */
 static inline int ib_req_notify_cq(struct ib_cq *cq,
