@@ -197,6 +197,7 @@ second_run_is_refused() {
 # running. Sets session and status.
 interrupt_run() {
 	status=0
+	: >"$1"
 	BUILD=$work/nested setsid "$KV_SCRIPTS/test" lint >"$1" 2>&1 &
 	session=$!
 	until grep -q '^\[.*static checks' "$1" || ! kill -0 "$session" 2>/dev/null; do
