@@ -110,6 +110,17 @@ static struct loaded *find_loaded(unsigned long addr)
 	return NULL;
 }
 
+/* Returns the entry of @mod, or NULL if that was loaded earlier. Under RCU or modules_lock. */
+static struct loaded *find_module_entry(const struct module *mod)
+{
+	struct loaded *l;
+
+	list_for_each_entry_rcu(l, &modules, list, lockdep_is_held(&modules_lock))
+		if (l->mod == mod)
+			return l;
+	return NULL;
+}
+
 /* Returns the module at @addr that the checker watches, or NULL. Under RCU. */
 static struct module *find_watched_module(unsigned long addr)
 {
@@ -141,11 +152,11 @@ void ib_contract_join(struct module *mod)
 {
 	struct loaded *l;
 
-	spin_lock(&modules_lock);
-	list_for_each_entry(l, &modules, list)
-		if (l->mod == mod)
-			WRITE_ONCE(l->ours, true);
-	spin_unlock(&modules_lock);
+	rcu_read_lock();
+	l = find_module_entry(mod);
+	if (l)
+		WRITE_ONCE(l->ours, true);
+	rcu_read_unlock();
 }
 IB_EXPORT_INTERNAL(ib_contract_join);
 
@@ -165,22 +176,21 @@ void ib_contract_looks_up(const struct module *mod, bool looks_up)
 	struct loaded *l;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(l, &modules, list)
-		if (l->mod == mod)
-			WRITE_ONCE(l->looks_up, looks_up);
+	l = find_module_entry(mod);
+	if (l)
+		WRITE_ONCE(l->looks_up, looks_up);
 	rcu_read_unlock();
 }
 IB_EXPORT_INTERNAL(ib_contract_looks_up);
 
 static bool module_looks_up(const struct module *mod)
 {
-	bool looks_up = false;
 	struct loaded *l;
+	bool looks_up;
 
 	rcu_read_lock();
-	list_for_each_entry_rcu(l, &modules, list)
-		if (l->mod == mod)
-			looks_up = READ_ONCE(l->looks_up);
+	l = find_module_entry(mod);
+	looks_up = l && READ_ONCE(l->looks_up);
 	rcu_read_unlock();
 	return looks_up;
 }
@@ -569,8 +579,8 @@ static void module_comes(struct module *mod)
 
 static void module_unloading(struct module *mod)
 {
-	struct loaded *l, *found = NULL;
 	struct ib_device *dev;
+	struct loaded *l;
 	unsigned long index;
 
 	mutex_lock(&ib_registry_lock);
@@ -581,15 +591,13 @@ static void module_unloading(struct module *mod)
 	mutex_unlock(&ib_registry_lock);
 
 	spin_lock(&modules_lock);
-	list_for_each_entry(l, &modules, list)
-		if (l->mod == mod)
-			found = l;
-	if (found)
-		list_del_rcu(&found->list);
+	l = find_module_entry(mod);
+	if (l)
+		list_del_rcu(&l->list);
 	spin_unlock(&modules_lock);
 	/* Wait for readers: they look into the module, which is freed next. */
 	synchronize_rcu();
-	kfree(found);
+	kfree(l);
 }
 
 static int module_event(struct notifier_block *nb, unsigned long event, void *data)
