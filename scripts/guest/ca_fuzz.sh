@@ -7,7 +7,7 @@
 . /bin/ca_cases.sh
 
 load kverbs contract=warn && load kverbs_ca && load kverbs_emu || exit 1
-cases ca_fuzz --requests "${REQUESTS:?}" --seed "${SEED:?}"
+cases ca_fuzz --count "${REQUESTS:?}" --seed "${SEED:?}"
 sed -n 's/^# //p' /tmp/cases | while read -r line; do
 	result "progress: $line"
 done

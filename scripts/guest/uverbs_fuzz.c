@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * uverbs_fuzz <node> <operations> [<seed> [trace]]
- *	makes random commands of the node, by write() and by ioctl(), most of them nearly right, as
- *	an unprivileged user, while two threads write nonsense into all that is mapped, and ring
- *	doorbells. The same seed makes the same commands; with "trace" each is printed before it is
+ * uverbs_fuzz [--count N] [--seed S] [--trace] <node>
+ *	makes N random commands of the node, by write() and by ioctl(), most of them nearly right,
+ *	as an unprivileged user, while two threads write nonsense into all that is mapped, and ring
+ *	doorbells. The same seed makes the same commands; with --trace each is printed before it is
  *	made, so that the last one is known if the kernel does not survive it.
  *
  * No command may write more than its response has room for, nor an address of the kernel's; all
  * else is for the kernel to complain about. Exit status: 0, or 1 after reporting what went wrong.
  */
 #include <fcntl.h>
+#include <getopt.h>
 #include <grp.h>
 #include <pthread.h>
 #include <rdma/ib_user_ioctl_cmds.h>
@@ -54,6 +55,8 @@ static uint16_t port_lid;
 /* Has the file a context? Main thread. */
 static bool has_context;
 static bool trace, failed;
+static uint64_t seed;
+static long count = 100000;
 static _Atomic bool over;
 /* Whoever maps or unmaps a ring holds it, and so does who scribbles. */
 static pthread_mutex_t rings_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -94,7 +97,7 @@ static unsigned char *resp;
 
 static uint32_t any_handle(enum kind kind, uint64_t *state)
 {
-	uint32_t n = draw(state);
+	uint32_t n = chance_draw(state);
 
 	if (!(n & 31))
 		kind = (n >> 5) % NR_KINDS;
@@ -106,8 +109,12 @@ static uint32_t any_handle(enum kind kind, uint64_t *state)
 /* The newest takes the place of any other. Returns the place. */
 static int keep_handle(enum kind kind, uint32_t handle, uint64_t *state)
 {
-	int place = pool[kind].nr < MAX_HANDLES ? pool[kind].nr++ : (int)(draw(state) % MAX_HANDLES);
+	int place = pool[kind].nr;
 
+	if (place < MAX_HANDLES)
+		pool[kind].nr++;
+	else
+		place = chance_below(state, MAX_HANDLES);
 	pool[kind].handle[place] = handle;
 	pool[kind].made++;
 	return place;
@@ -115,7 +122,7 @@ static int keep_handle(enum kind kind, uint32_t handle, uint64_t *state)
 
 static uint32_t queue_size(uint64_t *state)
 {
-	uint32_t size = draw(state) & 7 ? draw(state) % 40 : value(state);
+	uint32_t size = chance_one_in(state, 8) ? value(state) : chance_below(state, 40);
 
 	return size > SMALL_QUEUE && size <= LARGE_QUEUE ? SMALL_QUEUE : size;
 }
@@ -141,8 +148,8 @@ static void map_ring(const struct mminfo *info, uint64_t *state)
 	if (nr_rings == MAX_RINGS)
 		unmap_rings();
 	pthread_mutex_lock(&rings_lock);
-	mem = mmap(NULL, info->size, PROT_READ | PROT_WRITE, draw(state) & 31 ? MAP_SHARED : MAP_PRIVATE,
-		   cmd_fd, info->offset);
+	mem = mmap(NULL, info->size, PROT_READ | PROT_WRITE,
+		   chance_one_in(state, 32) ? MAP_PRIVATE : MAP_SHARED, cmd_fd, info->offset);
 	if (mem != MAP_FAILED) {
 		rings[nr_rings].start = mem;
 		rings[nr_rings++].bytes = info->size;
@@ -154,7 +161,7 @@ static void map_anything(uint64_t *state)
 {
 	struct mminfo info = { .offset = (uint64_t)value(state) << 12, .size = 4096 };
 
-	info.size *= draw(state) % 8;
+	info.size *= chance_below(state, 8);
 	map_ring(&info, state);
 }
 
@@ -173,9 +180,9 @@ static void ring_any_doorbell(uint64_t *state)
 		return;
 }
 
-static void *scribbler(void *seed)
+static void *scribbler(void *from)
 {
-	uint64_t state = (uintptr_t)seed;
+	uint64_t state = (uintptr_t)from;
 	int i;
 
 	while (!over) {
@@ -193,32 +200,33 @@ static void *scribbler(void *seed)
 
 static size_t draw_reg_mr(struct command *cmd, uint64_t *state)
 {
-	uint64_t offset = draw(state) % ARENA_BYTES;
+	uint64_t offset = chance_below(state, ARENA_BYTES);
 
 	cmd->reg_mr.start = (uintptr_t)arena + offset;
-	cmd->reg_mr.hca_va = draw(state) & 7 ? cmd->reg_mr.start : value(state);
-	cmd->reg_mr.length = draw(state) & 7 ? draw(state) % (ARENA_BYTES - offset) :
-					       ((uint64_t)value(state) << 32) + value(state);
+	cmd->reg_mr.hca_va = chance_one_in(state, 8) ? value(state) : cmd->reg_mr.start;
+	cmd->reg_mr.length = chance_one_in(state, 8) ? (uint64_t)value(state) << 32 | value(state) :
+						       chance_below(state, ARENA_BYTES - offset);
 	cmd->reg_mr.pd_handle = any_handle(PD, state);
-	cmd->reg_mr.access_flags = draw(state) & 7 ? 0x1f : value(state);
+	cmd->reg_mr.access_flags = chance_one_in(state, 8) ? value(state) : 0x1f;
 	return sizeof(cmd->reg_mr);
 }
 
 static size_t draw_create_qp(struct command *cmd, uint64_t *state)
 {
-	cmd->create_qp.user_handle = draw(state);
+	cmd->create_qp.user_handle = chance_draw(state);
 	cmd->create_qp.pd_handle = any_handle(PD, state);
 	cmd->create_qp.send_cq_handle = any_handle(CQ, state);
 	cmd->create_qp.recv_cq_handle = any_handle(CQ, state);
 	cmd->create_qp.srq_handle = any_handle(SRQ, state);
-	cmd->create_qp.is_srq = !(draw(state) & 3);
+	cmd->create_qp.is_srq = chance_one_in(state, 4);
 	cmd->create_qp.max_send_wr = queue_size(state);
 	cmd->create_qp.max_recv_wr = queue_size(state);
-	cmd->create_qp.max_send_sge = draw(state) & 15 ? draw(state) % 5 : value(state);
-	cmd->create_qp.max_recv_sge = draw(state) & 15 ? draw(state) % 5 : value(state);
-	cmd->create_qp.max_inline_data = draw(state) & 15 ? draw(state) % 257 : value(state);
-	cmd->create_qp.sq_sig_all = draw(state) & 1;
-	cmd->create_qp.qp_type = draw(state) & 7 ? 2 : draw(state) % 12;
+	cmd->create_qp.max_send_sge = chance_one_in(state, 16) ? value(state) : chance_below(state, 5);
+	cmd->create_qp.max_recv_sge = chance_one_in(state, 16) ? value(state) : chance_below(state, 5);
+	cmd->create_qp.max_inline_data =
+		chance_one_in(state, 16) ? value(state) : chance_below(state, 257);
+	cmd->create_qp.sq_sig_all = chance_draw(state) & 1;
+	cmd->create_qp.qp_type = chance_one_in(state, 8) ? chance_below(state, 12) : 2;
 	return sizeof(cmd->create_qp);
 }
 
@@ -235,22 +243,22 @@ static size_t draw_modify_qp(struct command *cmd, uint64_t *state)
 		IBV_QP_STATE, IBV_QP_STATE, IBV_QP_STATE,
 	};
 	struct ib_uverbs_modify_qp *qp = &cmd->modify_qp;
-	uint32_t to = draw(state) & 3 ? 1 + draw(state) % 3 : draw(state) % 7;
-	uint32_t place = draw(state) % MAX_HANDLES;
+	uint32_t to = chance_one_in(state, 4) ? chance_below(state, 7) : 1 + chance_below(state, 3);
+	uint32_t place = chance_below(state, MAX_HANDLES);
 
-	qp->qp_handle = draw(state) & 15 ? pool[QP].handle[place] : any_handle(QP, state);
+	qp->qp_handle = chance_one_in(state, 16) ? any_handle(QP, state) : pool[QP].handle[place];
 	qp->qp_state = to;
-	qp->cur_qp_state = draw(state) % 8;
-	qp->attr_mask = draw(state) & 15 ? masks[to] : value(state);
+	qp->cur_qp_state = chance_below(state, 8);
+	qp->attr_mask = chance_one_in(state, 16) ? value(state) : masks[to];
 	qp->dest.dlid = port_lid;
 	qp->dest.port_num = qp->port_num = 1;
 	qp->dest_qp_num = qpns[place ^ 1];
-	qp->qp_access_flags = draw(state) & 7 ? 0xf : value(state);
-	qp->path_mtu = 1 + draw(state) % 5;
+	qp->qp_access_flags = chance_one_in(state, 8) ? value(state) : 0xf;
+	qp->path_mtu = 1 + chance_below(state, 5);
 	qp->max_rd_atomic = qp->max_dest_rd_atomic = 1;
-	qp->timeout = draw(state) & 3 ? 1 : draw(state);
-	qp->retry_cnt = qp->rnr_retry = draw(state) & 3 ? 1 : draw(state);
-	qp->min_rnr_timer = draw(state) & 3 ? 1 : draw(state);
+	qp->timeout = chance_one_in(state, 4) ? chance_draw(state) : 1;
+	qp->retry_cnt = qp->rnr_retry = chance_one_in(state, 4) ? chance_draw(state) : 1;
+	qp->min_rnr_timer = chance_one_in(state, 4) ? chance_draw(state) : 1;
 	return sizeof(cmd->modify_qp);
 }
 
@@ -259,23 +267,23 @@ static size_t draw_create(struct command *cmd, uint64_t *state)
 	switch (cmd->hdr.command) {
 	case IB_USER_VERBS_CMD_CREATE_CQ:
 		cmd->create_cq.cqe = queue_size(state);
-		cmd->create_cq.comp_channel = draw(state) & 1 ? -1 : (int)any_handle(CHANNEL, state);
+		cmd->create_cq.comp_channel = chance_one_in(state, 2) ? -1 : (int)any_handle(CHANNEL, state);
 		return sizeof(cmd->create_cq);
 	case IB_USER_VERBS_CMD_CREATE_SRQ:
 		cmd->create_srq.pd_handle = any_handle(PD, state);
 		cmd->create_srq.max_wr = queue_size(state);
-		cmd->create_srq.max_sge = draw(state) & 15 ? draw(state) % 5 : value(state);
+		cmd->create_srq.max_sge = chance_one_in(state, 16) ? value(state) : chance_below(state, 5);
 		cmd->create_srq.srq_limit = value(state);
 		return sizeof(cmd->create_srq);
 	case IB_USER_VERBS_CMD_ALLOC_MW:
 		cmd->alloc_mw.pd_handle = any_handle(PD, state);
-		cmd->alloc_mw.mw_type = draw(state) % 4;
+		cmd->alloc_mw.mw_type = chance_below(state, 4);
 		return sizeof(cmd->alloc_mw);
 	case IB_USER_VERBS_CMD_CREATE_AH:
 		cmd->create_ah.pd_handle = any_handle(PD, state);
 		cmd->create_ah.attr.dlid = port_lid;
-		cmd->create_ah.attr.port_num = draw(state) & 15 ? 1 : value(state);
-		cmd->create_ah.attr.is_global = draw(state) & 1;
+		cmd->create_ah.attr.port_num = chance_one_in(state, 16) ? value(state) : 1;
+		cmd->create_ah.attr.is_global = chance_draw(state) & 1;
 		return sizeof(cmd->create_ah);
 	default:
 		return sizeof(cmd->response);
@@ -288,12 +296,12 @@ static struct mminfo moved;
 /* With that address. */
 static size_t draw_modify_srq(struct command *cmd, uint64_t *state)
 {
-	uint64_t where = draw(state) & 7 ? (uintptr_t)&moved : value(state);
+	uint64_t where = chance_one_in(state, 8) ? value(state) : (uintptr_t)&moved;
 
 	cmd->modify_srq.srq_handle = any_handle(SRQ, state);
-	cmd->modify_srq.attr_mask = draw(state) & 7 ? 1 + draw(state) % 3 : value(state);
+	cmd->modify_srq.attr_mask = chance_one_in(state, 8) ? value(state) : 1 + chance_below(state, 3);
 	cmd->modify_srq.max_wr = queue_size(state);
-	cmd->modify_srq.srq_limit = draw(state) % 50;
+	cmd->modify_srq.srq_limit = chance_below(state, 50);
 	memcpy(cmd->words + sizeof(cmd->modify_srq) / 4, &where, sizeof(where));
 	return sizeof(cmd->modify_srq) + sizeof(where);
 }
@@ -315,7 +323,7 @@ static size_t draw_command(struct command *cmd, uint64_t *state)
 {
 	switch (cmd->hdr.command) {
 	case IB_USER_VERBS_CMD_QUERY_PORT:
-		cmd->query_port.port_num = draw(state) & 7 ? 1 : value(state);
+		cmd->query_port.port_num = chance_one_in(state, 8) ? value(state) : 1;
 		return sizeof(cmd->query_port);
 	case IB_USER_VERBS_CMD_DEALLOC_PD:
 		return draw_bare(cmd, PD, state);
@@ -333,11 +341,11 @@ static size_t draw_command(struct command *cmd, uint64_t *state)
 		return sizeof(cmd->resize_cq);
 	case IB_USER_VERBS_CMD_POLL_CQ:
 		cmd->poll_cq.cq_handle = any_handle(CQ, state);
-		cmd->poll_cq.ne = draw(state) % 4;
+		cmd->poll_cq.ne = chance_below(state, 4);
 		return sizeof(cmd->poll_cq);
 	case IB_USER_VERBS_CMD_REQ_NOTIFY_CQ:
 		cmd->req_notify.cq_handle = any_handle(CQ, state);
-		cmd->req_notify.solicited_only = draw(state) & 1;
+		cmd->req_notify.solicited_only = chance_draw(state) & 1;
 		return sizeof(cmd->req_notify);
 	case IB_USER_VERBS_CMD_DESTROY_CQ:
 		return draw_one(cmd, CQ, state);
@@ -355,15 +363,15 @@ static size_t draw_command(struct command *cmd, uint64_t *state)
 	case IB_USER_VERBS_CMD_POST_RECV:
 	case IB_USER_VERBS_CMD_POST_SRQ_RECV:
 		cmd->post_send.qp_handle = any_handle(QP, state);
-		cmd->post_send.wr_count = draw(state) & 7 ? 0 : value(state);
-		cmd->post_send.sge_count = draw(state) & 7 ? 0 : value(state);
+		cmd->post_send.wr_count = chance_one_in(state, 8) ? value(state) : 0;
+		cmd->post_send.sge_count = chance_one_in(state, 8) ? value(state) : 0;
 		cmd->post_send.wqe_size = sizeof(struct ib_uverbs_send_wr);
 		return sizeof(cmd->post_send);
 	case IB_USER_VERBS_CMD_ATTACH_MCAST:
 	case IB_USER_VERBS_CMD_DETACH_MCAST:
 		cmd->mcast.gid[0] = 0xff;
 		cmd->mcast.qp_handle = any_handle(QP, state);
-		cmd->mcast.mlid = 0xc000 | draw(state);
+		cmd->mcast.mlid = 0xc000 | chance_draw(state);
 		return sizeof(cmd->mcast);
 	case IB_USER_VERBS_CMD_MODIFY_SRQ:
 		return draw_modify_srq(cmd, state);
@@ -388,30 +396,30 @@ static uint32_t draw_number(uint64_t *state)
 		IB_USER_VERBS_CMD_CREATE_AH, IB_USER_VERBS_CMD_QUERY_DEVICE,
 	};
 
-	if (draw(state) & 7)
-		return often[draw(state) % ARRAY_SIZE(often)];
 	/* Behind the last one is the space of none. */
-	return draw(state) % (IB_USER_VERBS_CMD_OPEN_QP + 2);
+	if (chance_one_in(state, 8))
+		return chance_below(state, IB_USER_VERBS_CMD_OPEN_QP + 2);
+	return often[chance_below(state, ARRAY_SIZE(often))];
 }
 
 /* Makes a right command wrong somewhere. */
 static void spoil(struct command *cmd, size_t *bytes, uint64_t *state)
 {
-	switch (draw(state) % 5) {
+	switch (chance_below(state, 5)) {
 	case 0:
-		cmd->words[draw(state) % (*bytes / 4)] = value(state);
+		cmd->words[chance_below(state, *bytes / 4)] = value(state);
 		break;
 	case 1:
-		cmd->words[draw(state) % (*bytes / 4)] ^= 1U << draw(state) % 32;
+		cmd->words[chance_below(state, *bytes / 4)] ^= 1U << chance_below(state, 32);
 		break;
 	case 2:
 		cmd->hdr.in_words = value(state);
 		break;
 	case 3:
-		cmd->hdr.out_words = draw(state) % (RESP_BYTES / 4);
+		cmd->hdr.out_words = chance_below(state, RESP_BYTES / 4);
 		break;
 	default:
-		*bytes = draw(state) % sizeof(cmd->words) & ~3U;
+		*bytes = chance_below(state, sizeof(cmd->words)) & ~3U;
 	}
 }
 
@@ -421,8 +429,8 @@ static void spoil_response(struct command *cmd, uint64_t *state)
 	const uint64_t wrong[] = { 0, 8, (uintptr_t)resp + 1, (uintptr_t)resp + RESP_BYTES - 8,
 				   (uintptr_t)resp + RESP_BYTES, 0xffff888000000000 };
 
-	if (cmd->response != (uintptr_t)resp || !(draw(state) & 7))
-		cmd->response = wrong[draw(state) % ARRAY_SIZE(wrong)];
+	if (cmd->response != (uintptr_t)resp || chance_one_in(state, 8))
+		cmd->response = wrong[chance_below(state, ARRAY_SIZE(wrong))];
 }
 
 /* Likewise; a bit of the address makes it that of other data of ours. */
@@ -567,10 +575,10 @@ static void make_command(long n, uint32_t number, bool right, uint64_t *state)
 	if (number == IB_USER_VERBS_CMD_MODIFY_SRQ)
 		spoil_moved(&cmd);
 	limit_sizes(&cmd);
-	if (right || draw(state) & 1)
+	if (right || chance_draw(state) & 1)
 		cmd.hdr.in_words = (sizeof(cmd.hdr) + bytes) / 4;
 	/* Extended ones all answer. */
-	if (!right && answers && !(draw(state) & 7))
+	if (!right && answers && chance_one_in(state, 8))
 		cmd.hdr.command |= FLAG_EXTENDED;
 	if (trace) {
 		printf("%ld: command %x in %u out %u:", n, cmd.hdr.command, cmd.hdr.in_words,
@@ -618,30 +626,40 @@ static bool leaks_process(const struct ib_uverbs_ioctl_hdr *hdr)
 	       hdr->method_id == UVERBS_METHOD_GET_CONTEXT;
 }
 
+/* An attribute's number: mostly @i, which is right; common ones, or those of drivers. */
+static uint16_t any_attribute(uint32_t i, uint64_t *state)
+{
+	if (!chance_one_in(state, 4))
+		return i;
+	if (chance_one_in(state, 2))
+		return chance_below(state, 16);
+	return 0x1000 | chance_below(state, 4);
+}
+
 static void make_ioctl(long n, uint64_t *state)
 {
 	struct {
 		struct ib_uverbs_ioctl_hdr hdr;
 		struct ib_uverbs_attr attrs[8];
 	} req = {
-		.hdr = { .object_id = draw(state) % 18, .method_id = draw(state) % 10,
-			 .driver_id = draw(state) & 31 ? RDMA_DRIVER_RXE : value(state) },
+		.hdr = { .object_id = chance_below(state, 18), .method_id = chance_below(state, 10),
+			 .driver_id = chance_one_in(state, 32) ? value(state) : RDMA_DRIVER_RXE },
 	};
 	static const uint16_t lengths[] = { 0, 4, 8, 16, 24, 40, 64, 512 };
-	uint32_t i, nr = draw(state) % (ARRAY_SIZE(req.attrs) + 1);
+	uint32_t i, nr = chance_below(state, ARRAY_SIZE(req.attrs) + 1);
 
 	for (i = 0; i < nr; i++) {
 		req.attrs[i] = (struct ib_uverbs_attr) {
-			.attr_id = draw(state) & 3 ? i : draw(state) & 1 ? draw(state) % 16 :
-				   0x1000 | draw(state) % 4,
-			.len = lengths[draw(state) % ARRAY_SIZE(lengths)],
-			.flags = draw(state) & 7 ? UVERBS_ATTR_F_MANDATORY : draw(state),
-			.data = draw(state) & 1 ? (uintptr_t)resp :
-				draw(state) & 3 ? any_handle(draw(state) % NR_KINDS, state) : value(state),
+			.attr_id = any_attribute(i, state),
+			.len = lengths[chance_below(state, ARRAY_SIZE(lengths))],
+			.flags = chance_one_in(state, 8) ? chance_draw(state) : UVERBS_ATTR_F_MANDATORY,
+			.data = chance_one_in(state, 2) ? (uintptr_t)resp :
+				any_handle(chance_below(state, NR_KINDS), state),
 		};
 	}
-	req.hdr.num_attrs = draw(state) & 31 ? nr : value(state);
-	req.hdr.length = draw(state) & 31 ? sizeof(req.hdr) + nr * sizeof(req.attrs[0]) : value(state);
+	req.hdr.num_attrs = chance_one_in(state, 32) ? value(state) : nr;
+	req.hdr.length = chance_one_in(state, 32) ? value(state) :
+						    sizeof(req.hdr) + nr * sizeof(req.attrs[0]);
 	if (trace)
 		printf("%ld: ioctl %u.%u with %u\n", n, req.hdr.object_id, req.hdr.method_id, nr);
 	memset(resp, POISON, RESP_BYTES);
@@ -684,7 +702,7 @@ static void open_node(uint64_t *state)
 		die(node);
 	cmd_fd = fd;
 	has_context = false;
-	if (!(draw(state) & 15))
+	if (chance_one_in(state, 16))
 		return;
 	if (write(fd, &cmd, cmd.hdr.in_words * 4) < 0)
 		die("no context");
@@ -697,7 +715,7 @@ static void close_all(uint64_t *state)
 {
 	int i;
 
-	if (draw(state) & 1)
+	if (chance_one_in(state, 2))
 		unmap_rings();
 	cmd_fd = -1;
 	for (i = 3; i < 1024; i++)
@@ -706,23 +724,45 @@ static void close_all(uint64_t *state)
 		pool[i].nr = 0;
 }
 
+static void options(int argc, char **argv)
+{
+	static const struct option known[] = {
+		{ "count", required_argument, NULL, 'c' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "trace", no_argument, NULL, 't' },
+		{},
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
+		if (option == 'c')
+			count = strtoul(optarg, NULL, 0);
+		else if (option == 's')
+			seed = strtoull(optarg, NULL, 0);
+		else if (option == 't')
+			trace = true;
+		else
+			break;
+	}
+	if (option != -1 || optind + 1 != argc || !seed) {
+		fprintf(stderr, "usage: uverbs_fuzz [--count N] [--seed S] [--trace] <node>\n");
+		exit(2);
+	}
+	node = argv[optind];
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread[SCRIBBLERS];
 	uint64_t state;
-	long n, operations;
+	long n;
 	int i;
 
-	if (argc < 3) {
-		fprintf(stderr, "usage: uverbs_fuzz <node> <operations> [<seed> [trace]]\n");
-		return 2;
-	}
-	node = argv[1];
-	operations = atol(argv[2]);
-	state = argc > 3 ? strtoull(argv[3], NULL, 0) : (uint64_t)time(NULL);
-	trace = argc > 4;
+	seed = time(NULL);
+	options(argc, argv);
+	state = seed;
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("seed %llu\n", (unsigned long long)state);
+	printf("seed %llu\n", (unsigned long long)seed);
 	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
 		die("cannot become nobody");
 	arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -736,19 +776,19 @@ int main(int argc, char **argv)
 		if (pthread_create(&thread[i], NULL, scribbler, (void *)(uintptr_t)(state + i)))
 			die("no thread");
 	}
-	for (n = 0; n < operations && !failed; n++) {
+	for (n = 0; n < count && !failed; n++) {
 		if (n % LIFE == LIFE - 1) {
 			close_all(&state);
 			open_node(&state);
 		}
 		if (n % LIFE == 0)
 			furnish(n, &state);
-		if (!(draw(&state) & 7))
+		if (chance_one_in(&state, 8))
 			make_ioctl(n, &state);
-		else if (!(draw(&state) & 255))
+		else if (chance_one_in(&state, 256))
 			map_anything(&state);
 		else
-			make_command(n, draw_number(&state), draw(&state) & 3, &state);
+			make_command(n, draw_number(&state), chance_draw(&state) & 3, &state);
 	}
 	over = true;
 	for (i = 0; i < SCRIBBLERS; i++)

@@ -17,9 +17,9 @@ fuzzed() {
 	touch /tmp/traffic
 	uverbs_hostile emu0 traffic /tmp/traffic >/tmp/bystander 2>&1 &
 	bystander=$!
-	uverbs_fuzz $NODE $((OPERATIONS / 2)) "$SEED" >/tmp/other 2>&1 &
+	uverbs_fuzz --count $((OPERATIONS / 2)) --seed "$SEED" $NODE >/tmp/other 2>&1 &
 	other=$!
-	uverbs_fuzz $NODE $((OPERATIONS / 2)) $((SEED + 1))
+	uverbs_fuzz --count $((OPERATIONS / 2)) --seed $((SEED + 1)) $NODE
 	ended=$?
 	wait $other
 	right=$?

@@ -11,9 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chance.h"
 #include "uverbs.h"
 
 #define MAX_RINGS	64
+/* The key of all memory, which only the kernel may use. */
+#define KERNEL_LKEY	0xd3
 
 /* What is mapped. Whoever changes it sees to it that nobody scribbles meanwhile. */
 static struct {
@@ -26,21 +29,23 @@ static int nr_rings;
 static uint64_t addr;
 static uint32_t lkey;
 
-static inline uint32_t draw(uint64_t *state)
-{
-	*state = *state * 6364136223846793005ULL + 1442695040888963407ULL;
-	return *state >> 33;
-}
-
 /* A value that may mean something to the kernel. */
 static inline uint32_t value(uint64_t *state)
 {
-	static const uint32_t some[] = { 0, 1, 2, 3, 4, 5, 33, 0x20, 0xd3, 255, 4096, 0x7fffffff,
-					 0x80000000, 0xfffffff0, 0xffffffff };
-	uint32_t n = draw(state);
-
-	return n & 1 ? some[(n >> 1) % ARRAY_SIZE(some)] :
-	       n & 2 ? lkey : n & 4 ? (uint32_t)addr : n & 8 ? draw(state) : (n >> 4) & 63;
+	switch (chance_below(state, 8)) {
+	case 0:
+		return lkey;
+	case 1:
+		return addr;
+	case 2:
+		return chance_draw(state);
+	case 3:
+		return chance_below(state, 64);
+	case 4:
+		return KERNEL_LKEY;
+	default:
+		return chance_edge(state);
+	}
 }
 
 /* A request that might be one, but for what others write into it. */
@@ -51,33 +56,34 @@ static inline void scribble_request(unsigned char *ring, size_t bytes, uint64_t 
 
 	if (room < 512)
 		return;
-	wqe = (void *)(ring + sizeof(struct rxe_queue_buf) + draw(state) % (room / 512) * 512);
-	wqe->wr.opcode = draw(state) % 16;
-	wqe->wr.send_flags = draw(state) % 16;
+	wqe = (void *)(ring + sizeof(struct rxe_queue_buf) + chance_below(state, room / 512) * 512);
+	wqe->wr.opcode = chance_below(state, 16);
+	wqe->wr.send_flags = chance_below(state, 16);
 	wqe->wr.wr.rdma.remote_addr = addr;
-	wqe->wr.wr.rdma.rkey = draw(state) & 3 ? lkey : 0xd3;
-	wqe->dma.length = draw(state) & 1 ? 64 : value(state);
-	wqe->dma.num_sge = draw(state) & 3 ? 1 : value(state);
-	wqe->dma.sge[0].addr = draw(state) & 3 ? addr : 0x1000000;
-	wqe->dma.sge[0].length = draw(state) & 3 ? 64 : value(state);
-	wqe->dma.sge[0].lkey = draw(state) & 3 ? lkey : 0xd3;
+	wqe->wr.wr.rdma.rkey = chance_one_in(state, 4) ? KERNEL_LKEY : lkey;
+	wqe->dma.length = chance_one_in(state, 2) ? 64 : value(state);
+	wqe->dma.num_sge = chance_one_in(state, 4) ? value(state) : 1;
+	wqe->dma.sge[0].addr = chance_one_in(state, 4) ? 0x1000000 : addr;
+	wqe->dma.sge[0].length = chance_one_in(state, 4) ? value(state) : 64;
+	wqe->dma.sge[0].lkey = chance_one_in(state, 4) ? KERNEL_LKEY : lkey;
 }
 
 static inline void scribble(uint64_t *state)
 {
-	int i = draw(state) % nr_rings;
+	int i = chance_below(state, nr_rings);
 	size_t nr = rings[i].bytes / 4;
 	atomic_uint *words = (atomic_uint *)rings[i].start;
 
-	switch (draw(state) % 4) {
+	switch (chance_below(state, 4)) {
 	case 0: /* the producer's position, the consumer's, or anything else of the header */
-		words[draw(state) & 1 ? 32 : 64] = draw(state) & 1 ? draw(state) % 32 : value(state);
+		words[chance_one_in(state, 2) ? 32 : 64] =
+			chance_one_in(state, 2) ? chance_below(state, 32) : value(state);
 		break;
 	case 1:
-		words[draw(state) % 96] = value(state);
+		words[chance_below(state, 96)] = value(state);
 		break;
 	case 2:
-		words[draw(state) % nr] = value(state);
+		words[chance_below(state, nr)] = value(state);
 		break;
 	default:
 		scribble_request(rings[i].start, rings[i].bytes, state);

@@ -2,7 +2,7 @@
 /*
  * Hostile callers of channel-adapter requests.
  *
- *   ca_fuzz [--requests N] [--seed S] [--threads T]
+ *   ca_fuzz [--count N] [--seed S] [--threads T]
  *
  * Threads make requests that are nearly valid: they draw one that should succeed, then replace
  * some members with random values. Requests, input and output are aligned or not, overlap, end
@@ -487,7 +487,7 @@ static void options(int argc, char **argv)
 	int i;
 
 	for (i = 1; i + 1 < argc; i += 2) {
-		if (!strcmp(argv[i], "--requests"))
+		if (!strcmp(argv[i], "--count"))
 			wanted = strtoull(argv[i + 1], NULL, 0);
 		else if (!strcmp(argv[i], "--seed"))
 			seed = strtoull(argv[i + 1], NULL, 0);
@@ -495,7 +495,7 @@ static void options(int argc, char **argv)
 			nr_threads = atoi(argv[i + 1]);
 	}
 	if (i < argc || !nr_threads || nr_threads > THREADS_MAX) {
-		fprintf(stderr, "usage: ca_fuzz [--requests N] [--seed S] [--threads 1..%d]\n",
+		fprintf(stderr, "usage: ca_fuzz [--count N] [--seed S] [--threads 1..%d]\n",
 			THREADS_MAX);
 		exit(2);
 	}

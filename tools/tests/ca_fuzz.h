@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 #include "ca_call.h"
+#include "chance.h"
 
 #define BATCH		16	/* requests in a ring */
 #define OPS		(KVERBS_CA_SET_PEER + 1)

@@ -16,35 +16,25 @@
 
 uint64_t draw(struct thread *t)
 {
-	return test_draw(&t->random);
+	return chance_draw(&t->random);
 }
 
 uint32_t below(struct thread *t, uint32_t n)
 {
-	return test_below(&t->random, n);
+	return chance_below(&t->random, n);
 }
 
 bool one_in(struct thread *t, uint32_t n)
 {
-	return !below(t, n);
+	return chance_one_in(&t->random, n);
 }
 
 uint64_t strange(struct thread *t)
 {
-	static const uint64_t values[] = {
-		0, 1, 2, 3, 7, 8, 9, 16, 24, 63, 64, 65, 127, 128, 136, 255, 256,
-		392, 393, 4095, 4096, 4097, 65535, 65536, 0x7fffffff, 0x80000000,
-		0xfffffff7, 0xffffffff, 0x100000000, 0x1ffffffff,
-		0x7fffffffffffffff, 0x8000000000000000, 0xfffffffffffff000,
-		0xffffffffffffffff,
-	};
-
-	if (one_in(t, 4))
-		return 1ULL << below(t, 64);
 	/* Avoids bits of the patterns for which answers are searched. */
 	if (one_in(t, 4))
 		return draw(t) & 0x0fff0fff0fff0fffULL;
-	return values[below(t, TEST_COUNT(values))];
+	return chance_edge(&t->random);
 }
 
 /* --- drawing requests ----------------------------------------------------------------------- */

@@ -77,8 +77,8 @@ static void move_some(int mover, const char *op, struct side *own, struct side *
 		.own = &own->region,
 		.other = &other->region,
 		.len = len,
-		.own_at = test_below(&chance, own->range->length - len + 1),
-		.other_at = test_below(&chance, other->range->length - len + 1),
+		.own_at = chance_below(&chance, own->range->length - len + 1),
+		.other_at = chance_below(&chance, other->range->length - len + 1),
 	};
 	char *at;
 
@@ -88,8 +88,8 @@ static void move_some(int mover, const char *op, struct side *own, struct side *
 	}
 	at = other->model + other->range->before + m.other_at;
 	/* One in two compares equal. */
-	m.a = test_draw(&chance);
-	m.b = test_draw(&chance);
+	m.a = chance_draw(&chance);
+	m.b = chance_draw(&chance);
 	if (*op == 'c' && m.b % 2)
 		memcpy(&m.a, at, sizeof(m.a));
 	must_move(mover, &m);

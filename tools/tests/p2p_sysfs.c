@@ -357,7 +357,7 @@ static void map_and_unmap(void *number)
 	char *at;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		size = PAGE * (1 + test_below(&chance, SIZE / PAGE));
+		size = PAGE * (1 + chance_below(&chance, SIZE / PAGE));
 		at = p2p_map(iv0, size);
 		for (size_t page = 0; page < size; page += PAGE)
 			*(volatile uint64_t *)(at + page) = chance;

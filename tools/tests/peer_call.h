@@ -9,6 +9,7 @@
 #include <kverbs/fake_gpu.h>
 
 #include "ca_call.h"
+#include "chance.h"
 
 #define GPU_PAGE	65536
 #define PEERS_DIR	"/sys/kernel/mm/memory_peers/"
@@ -140,7 +141,7 @@ void must_move(int mover, const struct move *move);
 
 /*
  * Reads [--operations N] [--seed S] into variables that hold the defaults; ends the program
- * for any other argument. Returns a state for test_draw().
+ * for any other argument. Returns a state for chance_draw().
  */
 uint64_t random_options(int argc, char **argv, uint64_t *operations, uint64_t *seed);
 

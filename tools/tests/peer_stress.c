@@ -73,7 +73,7 @@ static void *change_clients(void *unused)
 
 	(void)unused;
 	while (!shared->over) {
-		gpu = test_below(&state, GPUS);
+		gpu = chance_below(&state, GPUS);
 		await_operations(wanted / UNLOADS / 2);
 		shared->gpu[gpu]++;
 		gpu_set(gpu, "registered", "0");
@@ -93,7 +93,7 @@ static void *change_hcas(void *unused)
 
 	(void)unused;
 	while (!shared->over) {
-		hca = test_below(&state, HCAS);
+		hca = chance_below(&state, HCAS);
 		await_operations(wanted / UNPLUGS * 3 / 4);
 		shared->hca[hca]++;
 		emu_enable(hca_names[hca], false);
@@ -159,8 +159,8 @@ static void look_after_workers(void)
 		while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 			bury(pid, status);
 		if (ops >= next_kill) {
-			kill(workers[test_below(&chance, WORKERS)].pid, SIGKILL);
-			next_kill = ops + 1 + test_below(&chance, 2 * wanted / KILLS);
+			kill(workers[chance_below(&chance, WORKERS)].pid, SIGKILL);
+			next_kill = ops + 1 + chance_below(&chance, 2 * wanted / KILLS);
 		}
 		if (ops != before)
 			alarm(HANG_SECONDS);

@@ -119,8 +119,8 @@ static void expect_all_counts(void)
 
 static void allocate(unsigned int m)
 {
-	unsigned int gpu = test_below(&chance, GPUS);
-	size_t size = GPU_PAGE * (1 + test_below(&chance, PAGES_MAX));
+	unsigned int gpu = chance_below(&chance, GPUS);
+	size_t size = GPU_PAGE * (1 + chance_below(&chance, PAGES_MAX));
 	long ret;
 
 	mems[m].gpu = gpu;
@@ -150,18 +150,18 @@ static void release(unsigned int m)
 /* Registers any part of memory, or a range that fails because part of it does not exist. */
 static void register_region(unsigned int r)
 {
-	unsigned int m = test_below(&chance, MEMS);
+	unsigned int m = chance_below(&chance, MEMS);
 	const struct mem *mem = &mems[m].mem;
 	size_t from, len;
 	long ret;
 
 	if (!mem->handle)
 		return;
-	from = test_below(&chance, mem->size);
-	len = 1 + test_below(&chance, mem->size - from);
-	if (!test_below(&chance, 16))
+	from = chance_below(&chance, mem->size);
+	len = 1 + chance_below(&chance, mem->size - from);
+	if (!chance_below(&chance, 16))
 		len += mem->size;
-	ret = peer_reg_path(&cas[test_below(&chance, HCAS)], mem->at + from, len,
+	ret = peer_reg_path(&cas[chance_below(&chance, HCAS)], mem->at + from, len,
 			    KVERBS_CA_PATH_PEER, &regions[r].region);
 	/* Adjacent areas of the same GPU are not one area. */
 	if (from + len > mem->size) {
@@ -220,7 +220,7 @@ static void in_child(void *arg)
 /* A process registers all of some memory and is killed. */
 static void kill_child(unsigned int r)
 {
-	unsigned int m = test_below(&chance, MEMS), gpu = mems[m].gpu;
+	unsigned int m = chance_below(&chance, MEMS), gpu = mems[m].gpu;
 	int tries = 500;
 
 	if (!mems[m].mem.handle)
@@ -239,9 +239,9 @@ static void kill_child(unsigned int r)
 
 static void operate(void)
 {
-	unsigned int m = test_below(&chance, MEMS), r = test_below(&chance, REGIONS);
+	unsigned int m = chance_below(&chance, MEMS), r = chance_below(&chance, REGIONS);
 
-	switch (test_below(&chance, 8)) {
+	switch (chance_below(&chance, 8)) {
 	case 0:
 		if (mems[m].mem.handle)
 			release(m);
@@ -249,9 +249,9 @@ static void operate(void)
 			allocate(m);
 		break;
 	case 1:
-		if (!test_below(&chance, 100))
-			reregister(test_below(&chance, GPUS));
-		else if (!test_below(&chance, 100) && !regions[r].used)
+		if (!chance_below(&chance, 100))
+			reregister(chance_below(&chance, GPUS));
+		else if (!chance_below(&chance, 100) && !regions[r].used)
 			kill_child(r);
 		break;
 	default:
@@ -289,7 +289,7 @@ static void counts_are_right(void)
 	expect_all_counts();
 	while (done < wanted) {
 		operate();
-		expect_count(test_below(&chance, GPUS), test_below(&chance, COUNTS));
+		expect_count(chance_below(&chance, GPUS), chance_below(&chance, COUNTS));
 		if (!(done % 100))
 			expect_all_counts();
 		/* A case has a time limit; this one may run as long as it makes progress. */

@@ -238,13 +238,13 @@ static struct hca *hca_get(unsigned int h)
 /* Draws one of this worker's colours, which no other worker uses. */
 static unsigned char draw_colour(void)
 {
-	return 1 + me * 16 + test_below(&chance, 16);
+	return 1 + me * 16 + chance_below(&chance, 16);
 }
 
 static void do_alloc(struct slot *slot)
 {
-	unsigned int gpu = test_below(&chance, GPUS);
-	size_t size = GPU_PAGE * (1 + test_below(&chance, PAGES_MAX));
+	unsigned int gpu = chance_below(&chance, GPUS);
+	size_t size = GPU_PAGE * (1 + chance_below(&chance, PAGES_MAX));
 	unsigned char colour = draw_colour();
 
 	judge(OP_ALLOC, gpu_try_alloc(gpus[gpu], size, &slot->mem), MUST_SUCCEED, "ALLOC");
@@ -268,7 +268,7 @@ static void recycle(struct slot *slot)
 /* Frees it here or in the other thread, at random. */
 static void do_free(struct slot *slot)
 {
-	if (test_below(&chance, 2) || slot->moving) {
+	if (chance_below(&chance, 2) || slot->moving) {
 		slot->state = DOOMED;
 		sem_post(&handed_over);
 		return;
@@ -343,7 +343,7 @@ static void do_touch(struct slot *slot)
 
 	if (slot->state != LIVE)
 		return;
-	at = test_below(&chance, slot->mem.size);
+	at = chance_below(&chance, slot->mem.size);
 	if ((unsigned char)slot->mem.at[at] != slot->colour)
 		wrong("memory", (unsigned char)slot->mem.at[at], slot->colour);
 	count(OP_TOUCH, true);
@@ -410,7 +410,7 @@ static struct slot *draw_slot(void)
 	int tries = 4;
 
 	do {
-		slot = &slots[test_below(&chance, SLOTS)];
+		slot = &slots[chance_below(&chance, SLOTS)];
 	} while (slot->state != LIVE && --tries);
 	return slot;
 }
@@ -422,7 +422,7 @@ static struct entry *draw_entry(enum op op)
 	int tries = 8;
 
 	do {
-		e = &entries[test_below(&chance, REGIONS)];
+		e = &entries[chance_below(&chance, REGIONS)];
 	} while (!e->used && op != OP_REG && --tries);
 	return e;
 }
@@ -431,23 +431,23 @@ static struct entry *draw_entry(enum op op)
 static void draw_region(struct kverbs_ca_reg_mr *reg, const struct slot *slot,
 			const struct ca *ca)
 {
-	size_t from = test_below(&chance, slot->mem.size - 64) & ~7UL;
-	size_t len = 64 + test_below(&chance, slot->mem.size - 64 - from + 1);
+	size_t from = chance_below(&chance, slot->mem.size - 64) & ~7UL;
+	size_t len = 64 + chance_below(&chance, slot->mem.size - 64 - from + 1);
 
 	peer_fill(reg, ca, slot->mem.at + from, len);
-	if (slot->buf >= 0 && test_below(&chance, 2)) {
+	if (slot->buf >= 0 && chance_below(&chance, 2)) {
 		reg->path = KVERBS_CA_PATH_DMABUF;
 		reg->flags = KVERBS_CA_REG_FD;
 		reg->fd = slot->buf;
 		reg->offset = from;
 	} else {
-		reg->path = test_below(&chance, 2) ? KVERBS_CA_PATH_ANY : KVERBS_CA_PATH_PEER;
+		reg->path = chance_below(&chance, 2) ? KVERBS_CA_PATH_ANY : KVERBS_CA_PATH_PEER;
 	}
 }
 
 static void do_reg(struct entry *e)
 {
-	unsigned int h = test_below(&chance, HCAS);
+	unsigned int h = chance_below(&chance, HCAS);
 	struct slot *slot = draw_slot();
 	struct hca *hca = hca_get(h);
 	struct kverbs_ca_reg_mr reg;
@@ -513,7 +513,7 @@ static void do_query(struct entry *e)
 
 static void do_list(void)
 {
-	unsigned int h = test_below(&chance, HCAS), want = 2, i;
+	unsigned int h = chance_below(&chance, HCAS), want = 2, i;
 	struct hca *hca = hca_get(h);
 	struct kverbs_ca_list list;
 	long ret;
@@ -531,7 +531,7 @@ static void do_list(void)
 /* Asks all clients, or only one that owns none of the memory here. */
 static void do_set_peer(void)
 {
-	unsigned int h = test_below(&chance, HCAS);
+	unsigned int h = chance_below(&chance, HCAS);
 	struct hca *hca = hca_get(h);
 	struct region region;
 	long ret;
@@ -602,9 +602,9 @@ static void draw_move(struct move *m, const struct entry *e, enum op op)
 	uint32_t max = e->length < HOST_SIZE ? e->length : HOST_SIZE;
 
 	*m = (struct move) { .op = op_names[op], .other = &e->region };
-	m->len = op == OP_FADD ? 8 : 1 + test_below(&chance, max);
-	m->count = 1 + test_below(&chance, MESSAGES_MAX);
-	m->other_at = test_below(&chance, e->length - m->len + 1);
+	m->len = op == OP_FADD ? 8 : 1 + chance_below(&chance, max);
+	m->count = 1 + chance_below(&chance, MESSAGES_MAX);
+	m->other_at = chance_below(&chance, e->length - m->len + 1);
 	/* Adds 0, so that the colour stays. */
 	if (op == OP_FADD)
 		m->other_at &= ~7UL;
@@ -613,7 +613,7 @@ static void draw_move(struct move *m, const struct entry *e, enum op op)
 /* The host's memory belongs to the side itself; the region to the other side. */
 static void do_data(struct entry *e, enum op op)
 {
-	unsigned int from = test_below(&chance, HCAS);
+	unsigned int from = chance_below(&chance, HCAS);
 	enum prospect before;
 	struct move m;
 	int mover;
@@ -651,7 +651,7 @@ static const unsigned char weights[OPS] = {
 
 static enum op draw_op(void)
 {
-	uint32_t at = test_below(&chance, 100);
+	uint32_t at = chance_below(&chance, 100);
 	unsigned int op;
 
 	for (op = 0; op < OPS - 1 && at >= weights[op]; op++)
@@ -680,7 +680,7 @@ static void operate(void)
 	switch (op) {
 	case OP_ALLOC:
 	case OP_FREE:
-		do_slot(&slots[test_below(&chance, SLOTS)]);
+		do_slot(&slots[chance_below(&chance, SLOTS)]);
 		break;
 	case OP_MOVE:
 		do_move(draw_slot());
@@ -721,7 +721,7 @@ static void begin(void)
 
 	chance = (seed + 1) * 0x9e3779b97f4a7c15ULL ^ (me + 1ULL) << 32 ^
 		 (uint64_t)my_life << 40;
-	test_draw(&chance);
+	chance_draw(&chance);
 	/* The parent process supervises this one. */
 	alarm(0);
 	host = mmap(NULL, HOST_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,

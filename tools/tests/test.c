@@ -150,17 +150,3 @@ int test_main(int argc, char **argv, const struct test_case *cases,
 	printf("1..%d\n", seen);
 	return !!failed;
 }
-
-/* xorshift64* */
-uint64_t test_draw(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * 0x2545f4914f6cdd1dULL;
-}
-
-uint32_t test_below(uint64_t *state, uint32_t n)
-{
-	return (test_draw(state) >> 33) % n;
-}

@@ -55,8 +55,4 @@ void test_expect_eq(const char *file, int line, const char *what,
 int test_spawn(void (*run)(void *), void *arg);
 void test_join(int pid);
 
-/* Returns the next number of a sequence, whose state is not 0; and one below @n. */
-uint64_t test_draw(uint64_t *state);
-uint32_t test_below(uint64_t *state, uint32_t n);
-
 #endif /* KVERBS_TEST_H */
