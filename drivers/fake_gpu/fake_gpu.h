@@ -48,7 +48,7 @@
  * @regions: RDMA regions of the memory, but for those that are being invalidated
  * @pins: number of pins by importers
  * @freed: FREE was called, and nobody can get the memory any more
- * @kept: freed, but a user that need not give the memory up may still write to it
+ * @kept: users need not give the memory up, and may write to it for as long as there are any
  * @nr_pages: number of its pages
  * @page: physical addresses of the pages, which change only while nobody has them
  */

@@ -208,13 +208,35 @@ static long node_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 	}
 }
 
+/* Returns an object that is in no array: nobody can free it before its users are gone. */
+static struct dma_buf *node_create_for(struct fake_gpu *gpu, const struct vm_area_struct *vma)
+{
+	u64 nr = DIV_ROUND_UP((u64)(vma->vm_end - vma->vm_start), FAKE_GPU_PAGE);
+	struct fake_gpu_mem *mem;
+	struct dma_buf *dmabuf;
+
+	if (nr > gpu->nr_pages)
+		return ERR_PTR(-ENOMEM);
+	dmabuf = fake_gpu_mem_create(gpu, nr);
+	if (IS_ERR(dmabuf))
+		return dmabuf;
+	mem = dmabuf->priv;
+	mem->kept = true;
+	return dmabuf;
+}
+
 /* Makes the mapping one of the dma-buf, as if the dma-buf's own descriptor had been mapped. */
 static int node_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	unsigned int shift = NODE_HANDLE_SHIFT - PAGE_SHIFT;
-	struct dma_buf *dmabuf = node_find(file->private_data, vma->vm_pgoff >> shift);
+	struct node_file *nf = file->private_data;
+	struct dma_buf *dmabuf;
 	int ret;
 
+	dmabuf = vma->vm_pgoff ? node_find(nf, vma->vm_pgoff >> shift) :
+				 node_create_for(nf->gpu, vma);
+	if (IS_ERR(dmabuf))
+		return PTR_ERR(dmabuf);
 	if (!dmabuf)
 		return -ENOENT;
 	ret = dma_buf_mmap(dmabuf, vma, vma->vm_pgoff & (BIT(shift) - 1));

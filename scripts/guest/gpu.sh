@@ -7,6 +7,52 @@
 
 # shellcheck source=cores.sh
 . /bin/cores.sh
+# shellcheck source=ends.sh
+. /bin/ends.sh
+
+CLIENT=/sys/kernel/mm/memory_peers/fake_gpu0
+DEV=emu0 HOST=127.0.0.1
+# perftest's own name for memory that is not the system's.
+ONTO_GPU="ib_write_bw -F -s 65536 --mmap=/dev/fake_gpu0"
+
+pages_of_gpu() {
+	cat $CLIENT/num_reg_pages
+}
+
+
+# Both ends have the memory of the GPU, which the core finds by its address.
+perftest_onto_gpu() {
+	before=$(pages_of_gpu)
+	# shellcheck disable=SC2086
+	both_ends $ONTO_GPU -n 500 && [ $(($(pages_of_gpu) - before)) -ge 2 ]
+}
+
+# Both ends are killed in the middle of a run that would go on for long.
+perftest_is_killed() {
+	before=$(pages_of_gpu)
+	$ONTO_GPU -d $DEV -D 1000 >/tmp/server 2>&1 &
+	server=$!
+	retry 400 server_is_up || {
+		ends_failed
+		return
+	}
+	$ONTO_GPU -d $DEV -D 1000 $HOST >/tmp/client 2>&1 &
+	client=$!
+	retry 400 writing
+	writes=$?
+	kill -KILL $server $client
+	wait $server $client
+	[ $writes -eq 0 ] && retry 400 nothing_is_registered
+}
+
+# Data flows, as the device's counters have it.
+writing() {
+	[ "$(cat /sys/class/infiniband/$DEV/ports/1/hw_counters/port_xmit_data)" -gt 10000000 ]
+}
+
+nothing_is_registered() {
+	[ "$(cat $CLIENT/num_alloc_mrs)" -eq "$(cat $CLIENT/num_dealloc_mrs)" ]
+}
 
 nothing_is_left() {
 	! rdma res show mr | grep -q uverbs_gpu && rmmod kverbs_fake_gpu
@@ -17,5 +63,9 @@ insert_hca "$@" || exit 1
 peer=
 ! own_core || peer=peer
 check "RDMA to the memory of the fake GPU" timeout 300 uverbs_gpu emu0 "$DMABUFS" $peer
+if own_core; then
+	check "ib_write_bw onto the memory of the fake GPU" perftest_onto_gpu
+	check "it is killed as it writes" perftest_is_killed
+fi
 check "nothing of it is left" nothing_is_left
 remove_hca

@@ -183,11 +183,46 @@ static void mappings_keep_within(void)
 	EXPECT(mmap(NULL, GPU_PAGE, PROT_READ, MAP_PRIVATE, gpu, alloc.offset) ==
 	       MAP_FAILED);
 	EXPECT_EQ(errno, EINVAL);
-	EXPECT(mmap(NULL, GPU_PAGE, PROT_READ, MAP_SHARED, gpu, 0) == MAP_FAILED);
+	EXPECT(mmap(NULL, GPU_PAGE, PROT_READ, MAP_SHARED, gpu, 4096) == MAP_FAILED);
 	EXPECT_EQ(errno, ENOENT);
 	at = mmap(NULL, GPU_PAGE, PROT_READ, MAP_SHARED, gpu, alloc.offset);
 	EXPECT(at != MAP_FAILED);
 	EXPECT(mremap(at, GPU_PAGE, 2 * GPU_PAGE, MREMAP_MAYMOVE) == MAP_FAILED);
+}
+
+static char *map_new(size_t size, int flags)
+{
+	return mmap(NULL, size, PROT_READ | PROT_WRITE, flags, gpu, 0);
+}
+
+/* As programs do that do not know these devices: open, map, close. */
+static void mappings_allocate(void)
+{
+	char *a, *b;
+
+	setup();
+	a = map_new(GPU_PAGE + 4096, MAP_SHARED);
+	b = map_new(GPU_PAGE, MAP_SHARED);
+	EXPECT(a != MAP_FAILED && b != MAP_FAILED);
+	EXPECT_EQ(gpu_used(gpu), 3 * GPU_PAGE);
+	EXPECT_ALL(a, GPU_PAGE + 4096, 0);
+	fill(a, GPU_PAGE + 4096, 7);
+	EXPECT_ALL(b, GPU_PAGE, 0);
+	EXPECT(map_new(GPU_PAGE, MAP_PRIVATE) == MAP_FAILED);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT(map_new(info.size + GPU_PAGE, MAP_SHARED) == MAP_FAILED);
+	EXPECT_EQ(errno, ENOMEM);
+	EXPECT(map_new(info.size - 2 * GPU_PAGE, MAP_SHARED) == MAP_FAILED);
+	EXPECT_EQ(errno, ENOMEM);
+	/* A part of the mapping keeps all of it. */
+	EXPECT_EQ(munmap(a, GPU_PAGE), 0);
+	EXPECT_EQ(munmap(b, GPU_PAGE), 0);
+	EXPECT_SOON(gpu_used(gpu) == 2 * GPU_PAGE);
+	EXPECT_EQ(close(gpu), 0);
+	EXPECT(!is_gone(a + GPU_PAGE));
+	EXPECT_EQ(munmap(a + GPU_PAGE, 4096), 0);
+	gpu = gpu_open(0);
+	EXPECT_SOON(!gpu_used(gpu));
 }
 
 /* Each open file has objects of its own. */
@@ -356,6 +391,7 @@ static const struct test_case cases[] = {
 	{ "mappings of one object are of the same memory", mappings_are_shared },
 	{ "pages are mapped at multiples of their size", pages_are_aligned },
 	{ "mappings keep within an object, and are shared", mappings_keep_within },
+	{ "a mapping at offset 0 allocates its memory", mappings_allocate },
 	{ "open files have nothing in common", files_are_apart },
 	{ "freed memory raises SIGBUS", freed_memory_is_gone },
 	{ "memory goes with its file", goes_with_the_file },

@@ -12,6 +12,10 @@
  *
  * Freed memory keeps its place in the device until its last mapping, registration or
  * dma-buf is gone.
+ *
+ * Programs that know nothing of these ioctls just map the node: mmap(2) with offset 0
+ * allocates zeroed memory for the mapping. It is no file's, and stays until nobody maps it
+ * and it is not registered.
  */
 #ifndef _UAPI_KVERBS_FAKE_GPU_H
 #define _UAPI_KVERBS_FAKE_GPU_H
