@@ -88,6 +88,21 @@ link_of_disk_goes() {
 	flaps_under "$2" dd if="$1" of=/dev/null bs=16k iflag=direct 2>/tmp/dd && disk_holds "$1"
 }
 
+# target_stops <disk> <HCA> <command that stops the target> <command that starts it>: under reads,
+# which wait until the initiator has connected again.
+target_stops() {
+	echo 3 >/proc/sys/vm/drop_caches
+	read_disk "$1" "$2" /tmp/read && $3 && retry 400 is_silent "$2" && $4 || return 1
+	wait $reader && cmp /tmp/read /tmp/disk && disk_holds "$1"
+}
+
+# is_silent <HCA>: it has sent nothing for a moment.
+is_silent() {
+	silent=$(packets "$1")
+	usleep 200000
+	[ "$(packets "$1")" -eq "$silent" ]
+}
+
 # disk_goes <disk> <HCA>: the initiator's HCA goes under reads, which end, and takes its disk along.
 disk_goes() {
 	read_disk "$1" "$2" && echo 0 >"$CONFIG/$2/enable" || return 1

@@ -29,6 +29,20 @@ srp_device_goes() {
 		disk_holds /dev/sda
 }
 
+srp_disables() {
+	echo 0 >"$tpg/enable"
+}
+
+srp_enables() {
+	echo 1 >"$tpg/enable"
+}
+
+# It tries to connect again each second, not after ten.
+srp_target_stops() {
+	echo 1 >"$(echo /sys/class/srp_remote_ports/port-*)/reconnect_delay" &&
+		target_stops /dev/sda emu1 srp_disables srp_enables
+}
+
 srp_ends() {
 	unload ib_srp && retry 200 is_gone /dev/sda && srp_target_down && unload ib_srpt
 }
@@ -53,6 +67,14 @@ rnbd_device_goes() {
 	retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
 }
 
+# The server ends the session under reads, which fail.
+rnbd_server_disconnects() {
+	read_disk /dev/rnbd0 emu2 &&
+		echo 1 >"$(echo /sys/class/rtrs-server/s/paths/*)/disconnect" || return 1
+	wait $reader
+	retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
+}
+
 rnbd_reconnects() {
 	echo 1 2>/dev/null >"$(echo /sys/class/rtrs-client/s/paths/*)/reconnect"
 }
@@ -71,7 +93,16 @@ rnbd_ends() {
 
 nvme_connects() {
 	DISK_FAMILY=ipv6 DISK_AT=$(address veth0)%veth0 DISK_HOST=$(address veth0)%end0
+	DISK_OPTIONS=,reconnect_delay=1
 	load_ulp nvmet-rdma && load_ulp nvme-rdma && target_up && nvme_connect
+}
+
+nvme_unlinks() {
+	rm $NVMET/ports/1/subsystems/disk
+}
+
+nvme_links() {
+	ln -s $NVMET/subsystems/disk $NVMET/ports/1/subsystems/disk
 }
 
 nvme_device_goes() {
@@ -121,6 +152,7 @@ insert || exit 1
 	check "it holds what was written" disk_holds /dev/sda
 	files /dev/sda
 	check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/sda emu1
+	check "the target stops under traffic, and starts again" srp_target_stops
 	check "the initiator's device goes under traffic, and comes back" srp_device_goes
 	check "initiator and target end" srp_ends
 }
@@ -130,6 +162,7 @@ on_mainline || ! disk_runs rnbd || {
 	check "it holds what was written" disk_holds /dev/rnbd0
 	files /dev/rnbd0
 	check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/rnbd0 emu2
+	check "the server disconnects under traffic" rnbd_server_disconnects
 	check "the client's device goes under traffic, and comes back" rnbd_device_goes
 	check "client and server end" rnbd_ends
 }
@@ -138,6 +171,10 @@ on_mainline || ! disk_runs rnbd || {
 	check "it holds what was written" disk_holds /dev/nvme0n1
 	files /dev/nvme0n1
 	check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/nvme0n1 emu2
+	# Lockdep, which stock kernels have not, complains of that: see ulps.rst.
+	[ -e /proc/lockdep ] ||
+		check "the target stops under traffic, and starts again" target_stops /dev/nvme0n1 emu2 \
+			nvme_unlinks nvme_links
 	check "the host's device goes under traffic, and comes back" nvme_device_goes
 	check "the target's device goes under traffic" nvme_target_goes
 	check "host and target end" nvme_ends

@@ -60,6 +60,14 @@ device_goes() {
 	wait $reader && cmp /tmp/read /tmp/disk && disk_holds /dev/sda
 }
 
+disable() {
+	echo 0 >$TPG/enable
+}
+
+enable() {
+	echo 1 >$TPG/enable
+}
+
 initiator_ends() {
 	node --logout && retry 200 is_gone /dev/sda && iscsiadm -k 0 && wait && unload ib_iser
 }
@@ -75,6 +83,7 @@ check "a disk by iSER" initiator_is_up
 check "it holds what was written" disk_holds /dev/sda
 check "RDMA has carried it" carried
 check "a link goes down under traffic, and comes back" link_of_disk_goes /dev/sda emu0
+check "the target stops under traffic, and starts again" target_stops /dev/sda emu0 disable enable
 check "the target's device goes under traffic, and comes back" device_goes
 check "the initiator ends" initiator_ends
 check "the target ends" target_ends

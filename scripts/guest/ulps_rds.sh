@@ -45,6 +45,16 @@ device_goes() {
 		[ ! -e $IB/emu0 ] && echo 1 >$CONFIG/emu0/enable && wait $sender
 }
 
+# The sender is killed. What is on its way to it is lost, and nobody else's.
+sender_is_killed() {
+	before=$(packets emu0)
+	rds_check send "$(address end0)" end0 "$(address veth0)" end0 $((MESSAGES * 100)) &
+	sender=$!
+	retry_while $sender packets_beyond $((before + 500)) emu0 && kill -KILL $sender || return 1
+	wait $sender
+	echoes
+}
+
 stop() {
 	kill $server
 	wait $server
@@ -57,6 +67,7 @@ on_mainline || contract_begins
 check "messages of RDS" echoes
 on_mainline || contract_kept "a transfer by RDS"
 check "a link goes down under traffic, and comes back" link_goes
+check "a sender is killed" sender_is_killed
 # What RDS breaks then, mainline's core warns of.
 on_mainline || check "a device goes under traffic, and comes back" device_goes
 check "RDS ends" stop

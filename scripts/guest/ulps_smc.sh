@@ -53,6 +53,20 @@ device_goes() {
 	rdma_is_used
 }
 
+# The server is killed under traffic: its client learns of it, and others connect.
+server_is_killed() {
+	before=$(packets)
+	smc_check serve 10.0.0.1 $((64 << 10)) &
+	server=$!
+	PORT=7 retry 100 listening || return 1
+	there smc_check send 10.0.0.1 $((64 << 10)) 2>/tmp/client &
+	client=$!
+	retry_while $client packets_beyond $((before + 100)) && kill -KILL $server || return 1
+	wait $server
+	wait $client
+	[ $? -eq 1 ] && rdma_is_used
+}
+
 # Closed sockets linger for a moment.
 is_idle() {
 	[ "$(cat /sys/module/smc/refcnt)" -eq 0 ]
@@ -64,6 +78,7 @@ stop() {
 
 insert || exit 1
 check "sockets of SMC-R" rdma_is_used "${SMC_KIB:-}"
+check "the server is killed" server_is_killed
 check "a device goes, and comes back" device_goes
 on_mainline || check "SMC ends" stop
 check "the devices go" remove_devices
