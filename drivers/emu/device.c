@@ -347,7 +347,7 @@ static struct emu_device *emu_device_alloc(const struct emu_device_spec *spec)
 	edev->ibdev.local_dma_lkey = EMU_LOCAL_DMA_LKEY;
 	edev->ibdev.node_guid = cpu_to_be64(EMU_GUID_BASE | (u64)pdev->id << 8);
 	edev->ibdev.dev.parent = &pdev->dev;
-	strscpy(edev->ibdev.node_desc, "kverbs emulated HCA", sizeof(edev->ibdev.node_desc));
+	strscpy(edev->ibdev.node_desc, "kverbs software HCA", sizeof(edev->ibdev.node_desc));
 	/* ib_set_device_ops() keeps a method that is set already, so those of the core go first. */
 	emu_core_setup(&edev->ibdev);
 	ib_set_device_ops(&edev->ibdev, &emu_ops);

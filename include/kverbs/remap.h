@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * When to map a dma-buf again after a move, for importers: the core, or the emulated HCA under
+ * When to map a dma-buf again after a move, for importers: the core, or the software HCA under
  * mainline's core.
  */
 #ifndef KVERBS_REMAP_H

@@ -17,7 +17,7 @@
 
 /* An open CA with memory to register. */
 struct under {
-	struct mock *m;		/* the mock device, NULL if @ibdev is an emulated HCA */
+	struct mock *m;		/* the mock device, NULL if @ibdev is a software HCA */
 	struct ib_device *ibdev;
 	u64 h;			/* handle of the open CA */
 	unsigned long addr;	/* address of PAGES pages mapped by the case's thread */
@@ -73,7 +73,7 @@ static const bool emus[] = { false, true };
 
 static void emu_name(const bool *emu, char *desc)
 {
-	strscpy(desc, *emu ? "emulated HCA" : "mock", KUNIT_PARAM_DESC_SIZE);
+	strscpy(desc, *emu ? "software HCA" : "mock", KUNIT_PARAM_DESC_SIZE);
 }
 
 KUNIT_ARRAY_PARAM(emu, emus, emu_name);

@@ -235,7 +235,7 @@ static void region_that_the_driver_has_in_use_is_reported(struct kunit *test)
 	kvt_expect_kept(test, scene->m->ibdev, &scene->mr->res, id);
 }
 
-/* As the emulated HCA and mainline's rdma_rxe refuse. */
+/* As the software HCA and mainline's rdma_rxe refuse. */
 static void region_with_windows_is_reported(struct kunit *test)
 {
 	struct contract_scene *scene = contract_scene_up(test);

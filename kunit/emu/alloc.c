@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Each allocation of a verb fails in turn, in the emulated HCA and in the core: see
+ * Each allocation of a verb fails in turn, in the software HCA and in the core: see
  * fault/sweep.c.
  */
 #include <linux/mman.h>

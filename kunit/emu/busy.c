@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread posts to the emulated HCA and polls without giving up its CPU: with preemption or
+ * A thread posts to the software HCA and polls without giving up its CPU: with preemption or
  * bottom halves off, or with real-time priority. Its requests complete nevertheless, and others
  * can modify its queue pair meanwhile. Needs a second CPU.
  */
@@ -302,5 +302,5 @@ static struct kunit_case emu_busy_cases[] = {
 };
 KVT_SUITE(emu_busy);
 
-MODULE_DESCRIPTION("KUnit: pollers that keep their CPU, on the emulated HCA");
+MODULE_DESCRIPTION("KUnit: pollers that keep their CPU, on the software HCA");
 MODULE_LICENSE("GPL");

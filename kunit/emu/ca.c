@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Handles of the emulated HCA, as opened by KVERBS_CA_OPEN: each has its own doorbell
+ * Handles of the software HCA, as opened by KVERBS_CA_OPEN: each has its own doorbell
  * and a tag, which the debugfs file "ca" lists. And what queries report about its ports
  * after changes for which there is no event.
  */

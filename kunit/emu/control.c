@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Events and faults of the emulated HCA that are injected through debugfs, and links that
+ * Events and faults of the software HCA that are injected through debugfs, and links that
  * are set through configfs: what consumers see of them.
  */
 #include <linux/umh.h>
@@ -536,5 +536,5 @@ static struct kunit_case emu_control_cases[] = {
 };
 KVT_SUITE(emu_control);
 
-MODULE_DESCRIPTION("KUnit: the emulated HCA under control");
+MODULE_DESCRIPTION("KUnit: the software HCA under control");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * CQs of the emulated HCA with queue pairs: what an overrun does to both, moderation
+ * CQs of the software HCA with queue pairs: what an overrun does to both, moderation
  * under traffic, and the CQ pool.
  */
 #include <linux/irq_work.h>

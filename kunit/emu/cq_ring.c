@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The emulated HCA's completion queue in isolation: the driver's source is included here and
+ * The software HCA's completion queue in isolation: the driver's source is included here and
  * runs on a mock device, and the cases write the entries themselves.
  */
 #include <linux/hrtimer.h>
@@ -877,5 +877,5 @@ static struct kunit_case emu_cq_ring_cases[] = {
 };
 KVT_SUITE(emu_cq_ring);
 
-MODULE_DESCRIPTION("KUnit: the emulated HCA's completion queue alone");
+MODULE_DESCRIPTION("KUnit: the software HCA's completion queue alone");
 MODULE_LICENSE("GPL");

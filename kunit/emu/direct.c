@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shortcuts of the emulated HCA, and every way out of them: a request that is posted alone is
+ * Shortcuts of the software HCA, and every way out of them: a request that is posted alone is
  * executed from the poster's memory; the peer, and the region that it accesses, are remembered.
  * While a poster stands still in the middle of that (see kverbs/delay.h), other posters and
  * interrupts come, either end fails, a region goes, somebody wants to change the queue pair. What
@@ -747,5 +747,5 @@ static struct kunit_case emu_direct_cases[] = {
 };
 KVT_SUITE(emu_direct);
 
-MODULE_DESCRIPTION("KUnit: shortcuts of the emulated HCA, and the ways out of them");
+MODULE_DESCRIPTION("KUnit: shortcuts of the software HCA, and the ways out of them");
 MODULE_LICENSE("GPL");

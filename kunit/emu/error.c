@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Errors on a connection of the emulated HCA: the completions and events at each
+ * Errors on a connection of the software HCA: the completions and events at each
  * end, the QP states that result, and that each posted request completes once. Cases
  * for a row of the conformance table start with the name of the row.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Queue pairs of the emulated HCA that have much to do, or wait, leave the CPU to others.
+ * Queue pairs of the software HCA that have much to do, or wait, leave the CPU to others.
  */
 #include <linux/math64.h>
 #include <kverbs/delay.h>
@@ -310,5 +310,5 @@ static struct kunit_case emu_fair_cases[] = {
 };
 KVT_SUITE(emu_fair);
 
-MODULE_DESCRIPTION("KUnit: queue pairs that leave the CPU to others, on the emulated HCA");
+MODULE_DESCRIPTION("KUnit: queue pairs that leave the CPU to others, on the software HCA");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * QP1, the GSI QP, of each port of the emulated HCA, and address handles, which are created
+ * QP1, the GSI QP, of each port of the software HCA, and address handles, which are created
  * and used in any context.
  */
 #include "emu/rig_net.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory of the emulated HCA: FMRs, regions of user memory, and keys that are invalidated
+ * Memory of the software HCA: FMRs, regions of user memory, and keys that are invalidated
  * while an access is under way. The second end of the rig owns the memory.
  */
 #include <linux/mm.h>

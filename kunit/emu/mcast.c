@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Multicast groups of the emulated HCA: which QPs get a copy of a message, and which do not.
+ * Multicast groups of the software HCA: which QPs get a copy of a message, and which do not.
  * The name of a case starts with the row of the conformance table that it checks.
  */
 #include <linux/inet.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Keys and address ranges of the emulated HCA: the same rules apply to memory regions of
+ * Keys and address ranges of the software HCA: the same rules apply to memory regions of
  * any kind, at any I/O virtual address, and to memory windows, and each operation that
  * invalidates a key has the same effect. The name of a case that covers a row of the
  * conformance table starts with the row's id. The second end of the rig owns the memory.

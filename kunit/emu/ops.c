@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Operations of the emulated HCA that succeed: completions are checked, and memory is
+ * Operations of the software HCA that succeed: completions are checked, and memory is
  * compared byte by byte. If a case stands for a row of the conformance table, its name
  * starts with the row.
  */
@@ -540,5 +540,5 @@ static struct kunit_case emu_ops_cases[] = {
 };
 KVT_SUITE(emu_ops);
 
-MODULE_DESCRIPTION("KUnit: the emulated HCA at work");
+MODULE_DESCRIPTION("KUnit: the software HCA at work");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Peer-to-peer memory under the emulated HCA: scatter lists that ULPs map, accessed by fast
+ * Peer-to-peer memory under the software HCA: scatter lists that ULPs map, accessed by fast
  * registration and with the local DMA key. The second end uses the memory; its device is
  * placed below a PCI function that has a route to the memory, or below one that has none.
  */
@@ -460,5 +460,5 @@ static struct kunit_case emu_p2p_cases[] = {
 };
 KVT_SUITE(emu_p2p);
 
-MODULE_DESCRIPTION("kverbs KUnit: peer-to-peer memory under the emulated HCA");
+MODULE_DESCRIPTION("kverbs KUnit: peer-to-peer memory under the software HCA");
 MODULE_LICENSE("GPL");

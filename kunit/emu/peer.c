@@ -2,7 +2,7 @@
 /*
  * RDMA to and from the memory of another device, here called a card, and what happens when
  * the card takes its memory back: as soon as the card's invalidation has returned, the
- * emulated HCA neither reads nor writes the memory. Each kind of access that a connection
+ * software HCA neither reads nor writes the memory. Each kind of access that a connection
  * allows is tried.
  */
 #include <linux/cpumask.h>
@@ -533,5 +533,5 @@ static struct kunit_case emu_peer_cases[] = {
 };
 KVT_SUITE(emu_peer);
 
-MODULE_DESCRIPTION("kverbs KUnit: memory of another device under the emulated HCA");
+MODULE_DESCRIPTION("kverbs KUnit: memory of another device under the software HCA");
 MODULE_LICENSE("GPL");

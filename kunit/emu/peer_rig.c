@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * A card with memory of its own, a client of the peer-memory registry, and traffic
- * between that memory and a host's over a connection of the emulated HCA.
+ * between that memory and a host's over a connection of the software HCA.
  *
  * A pin is in the card's list from acquire() to release(); card_take_back() holds a
  * reference to it meanwhile. The card's lock is not held in calls into the registry.
@@ -697,7 +697,7 @@ void traffic_pause(struct traffic *t)
 	t->mr->device->ops.pause_mr(t->mr);
 }
 
-/* Fills in physical addresses: the emulated HCA has no IOMMU. */
+/* Fills in physical addresses: the software HCA has no IOMMU. */
 static void traffic_table(struct traffic *t, struct sg_table *sgt)
 {
 	size_t offset = USE_AT & PAGE_MASK;

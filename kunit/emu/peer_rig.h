@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * A card with memory of its own, which is a peer memory client, and traffic between
- * that memory and host memory over a connection of the emulated HCA.
+ * that memory and host memory over a connection of the software HCA.
  */
 #ifndef KVT_EMU_PEER_RIG_H
 #define KVT_EMU_PEER_RIG_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Ports of the emulated HCA: partitions, devices with several ports, ports that are down,
+ * Ports of the software HCA: partitions, devices with several ports, ports that are down,
  * and loopback. Names of cases begin with the row of the conformance table, if there is one.
  */
 #include <linux/ethtool.h>

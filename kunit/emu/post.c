@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Which requests ib_post_send() and ib_post_recv() of the emulated HCA accept and refuse, and
+ * Which requests ib_post_send() and ib_post_recv() of the software HCA accept and refuse, and
  * posting from interrupts. The name of a case starts with the row of the conformance table
  * that it checks, if there is one.
  */
@@ -251,7 +251,7 @@ static void p9_message_beyond_2_gib_is_refused(struct kunit *test)
 }
 
 /*
- * In row R16 the responder refuses the request. The emulated HCA has no packet headers that
+ * In row R16 the responder refuses the request. The software HCA has no packet headers that
  * could claim such a length: the request is refused when it is posted, as in row P9.
  */
 static void r16_rdma_beyond_2_gib_never_leaves(struct kunit *test)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects of the emulated HCA that belong to a process, without one.
+ * Objects of the software HCA that belong to a process, without one.
  */
 #include <linux/mman.h>
 #include <kverbs/upper.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Objects of the emulated HCA that belong to a process, without one: they are made as ib_uverbs
+ * Objects of the software HCA that belong to a process, without one: they are made as ib_uverbs
  * makes them, and a case posts to their rings and polls them as librxe does.
  */
 #ifndef KVT_EMU_PROCESS_H

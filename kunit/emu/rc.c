@@ -720,5 +720,5 @@ static struct kunit_case emu_conform_rc_cases[] = {
 };
 KVT_SUITE(emu_conform_rc);
 
-MODULE_DESCRIPTION("KUnit: the emulated HCA against the conformance table");
+MODULE_DESCRIPTION("KUnit: the software HCA against the conformance table");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Memory windows, MRs for fast registration, and registration in the emulated HCA: who
+ * Memory windows, MRs for fast registration, and registration in the software HCA: who
  * may access what, from when, and until when. Cases for a row of the conformance table
  * start with the name of the row. The second end owns the memory.
  */
@@ -618,5 +618,5 @@ static struct kunit_case emu_region_cases[] = {
 };
 KVT_SUITE(emu_region);
 
-MODULE_DESCRIPTION("kverbs KUnit: memory regions of the emulated HCA");
+MODULE_DESCRIPTION("kverbs KUnit: memory regions of the software HCA");
 MODULE_LICENSE("GPL");

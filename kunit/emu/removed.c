@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Objects that somebody left on an emulated HCA, and destroys while the device is removed,
+ * Objects that somebody left on a software HCA, and destroys while the device is removed,
  * which is against the rules: the device ends their work, once, and nobody uses freed
  * memory.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Two connected queue pairs of the emulated HCA, with memory at both ends.
+ * Two connected queue pairs of the software HCA, with memory at both ends.
  */
 #include <linux/irq_work.h>
 

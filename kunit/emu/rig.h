@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Two connected queue pairs of the emulated HCA, with memory at both ends.
+ * Two connected queue pairs of the software HCA, with memory at both ends.
  */
 #ifndef KVT_EMU_RIG_H
 #define KVT_EMU_RIG_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Networks of emulated HCAs, and datagrams across them.
+ * Networks of software HCAs, and datagrams across them.
  *
  * InfiniBand ends use the devices that kverbs_emu makes when it is loaded. A case
  * that needs RoCE, or ports with other settings, makes devices of its own through

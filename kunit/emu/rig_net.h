@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Rigs on networks of emulated HCAs, and datagrams between their ends: InfiniBand with
+ * Rigs on networks of software HCAs, and datagrams between their ends: InfiniBand with
  * and without a GRH, and each kind of RoCE.
  */
 #ifndef KVT_EMU_RIG_NET_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The emulated HCA's work queue ring by itself: each concurrency rule that
+ * The software HCA's work queue ring by itself: each concurrency rule that
  * drivers/emu/queue/ring.h states is tested here.
  */
 #include <linux/irq_work.h>
@@ -718,5 +718,5 @@ static struct kunit_case emu_ring_cases[] = {
 };
 KVT_SUITE(emu_ring);
 
-MODULE_DESCRIPTION("KUnit: rings of the emulated HCA");
+MODULE_DESCRIPTION("KUnit: rings of the software HCA");
 MODULE_LICENSE("GPL");

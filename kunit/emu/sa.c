@@ -481,5 +481,5 @@ static struct kunit_case emu_sa_cases[] = {
 };
 KVT_SUITE(emu_sa);
 
-MODULE_DESCRIPTION("KUnit: the subnet administrator of the emulated HCA");
+MODULE_DESCRIPTION("KUnit: the subnet administrator of the software HCA");
 MODULE_LICENSE("GPL");

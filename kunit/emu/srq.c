@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Shared receive queues of the emulated HCA: the limit event, the event for the last WQE,
+ * Shared receive queues of the software HCA: the limit event, the event for the last WQE,
  * resizing, and the PD that the keys in receives must belong to. The name of a case that
  * covers a row of the conformance table starts with the row's id.
  */
@@ -823,5 +823,5 @@ static struct kunit_case emu_conform_srq_cases[] = {
 };
 KVT_SUITE(emu_conform_srq);
 
-MODULE_DESCRIPTION("KUnit: shared receive queues of the emulated HCA");
+MODULE_DESCRIPTION("KUnit: shared receive queues of the software HCA");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A thread stands still in the middle of a post, a poll or a copy of the emulated HCA,
+ * A thread stands still in the middle of a post, a poll or a copy of the software HCA,
  * while others do more operations than a counter of few bits can count: nothing is
  * lost, nothing is refused that there is room for, and nobody waits. See
  * kverbs/delay.h. The name of a case that covers a row of the conformance table starts
@@ -495,5 +495,5 @@ static struct kunit_case emu_standstill_cases[] = {
 };
 KVT_SUITE(emu_standstill);
 
-MODULE_DESCRIPTION("KUnit: threads that stand still in the emulated HCA");
+MODULE_DESCRIPTION("KUnit: threads that stand still in the software HCA");
 MODULE_LICENSE("GPL");

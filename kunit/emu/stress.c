@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One connection of the emulated HCA, posted to and polled concurrently by threads and by
+ * One connection of the software HCA, posted to and polled concurrently by threads and by
  * timers in hard interrupt on two CPUs. No message and no completion may be lost,
  * duplicated or overtaken by a later one of the same poster.
  *

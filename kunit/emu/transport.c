@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the emulated HCA's engine asks of a transport that is not the one in memory: the
+ * What the software HCA's engine asks of a transport that is not the one in memory: the
  * engine's sources are included here, and the cases have a transport that records what it is
  * asked, and answers as they want it to. Queue pairs have a send queue and a doorbell, and
  * nothing else.
@@ -425,5 +425,5 @@ static struct kunit_case emu_transport_cases[] = {
 KVT_SUITE(emu_transport,
 	  .suite_init = wire_suite_init, .suite_exit = wire_suite_exit, .init = wire_init, .exit = wire_exit);
 
-MODULE_DESCRIPTION("KUnit: what the emulated HCA's engine asks of a transport");
+MODULE_DESCRIPTION("KUnit: what the software HCA's engine asks of a transport");
 MODULE_LICENSE("GPL");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Unreliable connections of the emulated HCA, and how QPs of both unreliable transports
+ * Unreliable connections of the software HCA, and how QPs of both unreliable transports
  * recover from a failed send. The name of a case that covers a row of the conformance table
  * starts with the row's id.
  */

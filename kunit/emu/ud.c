@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Datagrams of the emulated HCA, on InfiniBand and on each kind of RoCE: what the
+ * Datagrams of the software HCA, on InfiniBand and on each kind of RoCE: what the
  * receiver gets, and what is dropped silently. Names of cases that stand for a row of the
  * conformance table begin with the name of the row.
  */
@@ -681,5 +681,5 @@ static struct kunit_case emu_conform_ud_cases[] = {
 };
 KVT_SUITE(emu_conform_ud);
 
-MODULE_DESCRIPTION("KUnit: datagrams of the emulated HCA");
+MODULE_DESCRIPTION("KUnit: datagrams of the software HCA");
 MODULE_LICENSE("GPL");

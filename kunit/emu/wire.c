@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Rows of the conformance table about packets. Messages between emulated HCAs
+ * Rows of the conformance table about packets. Messages between software HCAs
  * are moved by memory copies: there are no packets, hence none that could be lost,
  * repeated, reordered or malformed. Each case checks what the QPs at both ends of such
  * a row can observe, if anything, and is then skipped with the reason.

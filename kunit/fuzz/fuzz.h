@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * The randomised exerciser: threads make random calls of the verbs interface on the
- * emulated HCA, and a model predicts the result of each call.
+ * software HCA, and a model predicts the result of each call.
  *
  *	main.c		threads, the suite
  *	shrink.c	shrinking and replaying a sequence that failed

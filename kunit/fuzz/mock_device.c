@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The exerciser: features that the emulated HCA lacks, on a mock device of each thread:
+ * The exerciser: features that the software HCA lacks, on a mock device of each thread:
  * virtual functions, modify_port and modify_device, affinity of vectors, MRs with integrity.
  *
  * Locking: only the thread changes its device and the model of it. The core's work items

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The exerciser: a thread's own mock device, with what the emulated HCA lacks, and
+ * The exerciser: a thread's own mock device, with what the software HCA lacks, and
  * requests to channel adapters. struct x_own outlives a world;
  * x_own_begin() resets it for the next one.
  */

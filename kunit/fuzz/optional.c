@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The exerciser: draining one queue of a QP, CQ moderation, MR pools, and optional verbs that
- * the emulated HCA does not support.
+ * the software HCA does not support.
  */
 #include <linux/if_link.h>
 #include <rdma/mr_pool.h>
@@ -154,7 +154,7 @@ static int integrity_call(struct x_world *w, const struct x_op *op)
 	return PTR_ERR_OR_ZERO(ib_alloc_mr_integrity(w->ptr[X_PD][pd], 1, 1));
 }
 
-/* Optional verbs that the emulated HCA does not have. For a device that does: mock_device.c. */
+/* Optional verbs that the software HCA does not have. For a device that does: mock_device.c. */
 enum x_verdict x_optional(struct x_world *w, const struct x_op *op)
 {
 	struct ib_device *ibdev = w->s->dev[op->a];

@@ -57,7 +57,7 @@ static bool watch_covers(const struct watch *w)
 	for (i = 0; i < WATCH_TASKS; i++)
 		if (READ_ONCE(w->inside[i]) == current)
 			return true;
-	/* A runner of the emulated HCA, or the thread of a CQ. */
+	/* A runner of the software HCA, or the thread of a CQ. */
 	return !strncmp(current->comm, "kverbs_emu/", 11) ||
 	       !strncmp(current->comm, "kverbs_user/", 12) || !strncmp(current->comm, "kvcq-", 5);
 }

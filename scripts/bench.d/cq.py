@@ -9,7 +9,7 @@ COLUMNS = ["layer", "mode", "ctx", "cqs", "count", "load", "rate", "window", "do
            "each_ps", "per_s", "wake_ns", "bursts", "schedules", "p50", "p99", "p999", "max",
            "cqe_p50", "cqe_p99", "cqe_p999", "cqe_max", "stalls"]
 CONTEXTS = ["direct", "softirq", "thread", "workqueue", "unbound"]
-LAYERS = {"kverbs": "kverbs, emulated HCA", "mainline": "mainline 6.12, rdma_rxe"}
+LAYERS = {"kverbs": "kverbs, software HCA", "mainline": "mainline 6.12, rdma_rxe"}
 RANKS = {"p50": "median", "p99": "99th percentile", "p999": "99.9th percentile"}
 MAX_COST = 14   # instructions per completion, one CQ
 
@@ -23,7 +23,7 @@ What it measures
 
 Messages are RDMA WRITEs of no bytes: nothing is copied, and what is left is posting,
 completing and the CQ layer. Each CQ has a queue pair that is connected to itself.
-kverbs runs over its emulated HCA, which executes a message where it is posted.
+kverbs runs over its software HCA, which executes a message where it is posted.
 Mainline's CQ layer runs over rdma_rxe, in the same boot, measured by the same source
 (ulp/bench/cq); a message takes ten times as long there, so rates and delays are the two
 stacks', while the cost of a completion is the CQ layers' alone.

@@ -11,7 +11,7 @@ COLUMNS = ["layer", "op", "ctx", "to", "size", "window", "batch", "msgs", "ns", 
            "one_per_s", "two_per_s", "per_s", "p50_ns", "p99_ns"]
 OPS = {"send": "SEND", "write": "RDMA WRITE", "read": "RDMA READ", "send_srq": "SEND, SRQ",
        "fetch_add": "FETCH_AND_ADD"}
-LAYERS = {"kverbs": "emulated HCA", "mainline": "rdma_rxe", "cpu": "memcpy()",
+LAYERS = {"kverbs": "software HCA", "mainline": "rdma_rxe", "cpu": "memcpy()",
           "limit": "limit"}
 CONTEXTS = ["workqueue", "unbound", "thread", "softirq", "direct"]
 SMALL, LARGE = 64, 65536
@@ -30,7 +30,7 @@ MIN_SPEEDUP = 1.8                   # two pairs on two CPUs
 ABOUT = """\
 What it measures
 
-ulp/pingpong, the same source over both: built with ours it runs over the emulated HCA,
+ulp/pingpong, the same source over both: built with ours it runs over the software HCA,
 built with the kernel's own headers over mainline's rdma_rxe, in the same boot. Both ends
 are queue pairs (RC), of one device or ("other") of two, and each has its own CQ. A message
 is posted, executed, and its completions are handled: that of the sender, and for a SEND
@@ -50,7 +50,7 @@ behind a full barrier; but it knows one transport and one kind of memory, and on
 both ends in turn, without contexts.
 
 rdma_rxe cuts messages into packets of 1024 bytes, which go through the network stack and
-its own tasks, and computes a checksum of each. The emulated HCA copies them from memory
+its own tasks, and computes a checksum of each. The software HCA copies them from memory
 to memory where they are posted. memcpy() is the same ULP when it has the CPU copy the
 same bytes between the same buffers (op=memcpy), with no device involved. Mainline has no
 context "thread". Between two devices, the CPU switches between the threads of the two in
@@ -138,7 +138,7 @@ def cell(value, digits=0, sign=""):
 
 
 def costs(results, op, size, window, **how):
-    """Cells: the emulated HCA, its limit, rdma_rxe, and how many times as much."""
+    """Cells: the software HCA, its limit, rdma_rxe, and how many times as much."""
     return [cell(results.each("kverbs", op, size, window, **how)),
             cell(results.each("limit", op, size, window, **how)),
             cell(results.each("mainline", op, size, window, **how)),
@@ -147,7 +147,7 @@ def costs(results, op, size, window, **how):
 
 def single_table(results):
     yield (f"One request a call: {results.unit} per message, by window; x: rdma_rxe by "
-           "emulated HCA")
+           "software HCA")
     for op in results.single_ops:
         rows = []
         for size in results.sizes:
@@ -260,7 +260,7 @@ def table(results):
 
 SERIES = {"cpu": 0, "kverbs": 1, "limit": 2, "mainline": 3}
 RXE = ("rdma_rxe cuts a message into packets of 1024 bytes, sends each through the network stack "
-       "and computes its checksum;", "the emulated HCA copies memory to memory")
+       "and computes its checksum;", "the software HCA copies memory to memory")
 LIMIT = "; the limit is a loop that is no device (hca.txt)"
 LINE = ("line: SEND, window 64, one request a call{}; shade: from the least to the most expensive "
         "of all operations, windows, batches{}")
@@ -318,7 +318,7 @@ def plot_cost(results, path):
 
 
 def plot_contexts(results, path):
-    """By context: 64 bytes, the emulated HCA and rdma_rxe."""
+    """By context: 64 bytes, the software HCA and rdma_rxe."""
     layers = [layer for layer in ("kverbs", "mainline") if results.pick(layer=layer)]
     names = dict(enumerate(results.contexts))
     bands = {layer: [(at, *spread(results, layer, SMALL, ctx=ctx)) for at, ctx in names.items()
@@ -356,13 +356,13 @@ def plot_ratio(results, path):
     wide = 200
     figure = svg.Figure(110 + len(ops) * (wide + 34), 300,
                         f"The same message over rdma_rxe: times the {results.unit} "
-                        "that it costs over the emulated HCA", results.remark(), *RXE)
+                        "that it costs over the software HCA", results.remark(), *RXE)
     names = [shape[0] for shape in shapes(results)]
     figure.legend = [(n + 1, name) for n, name in enumerate(names)]
     for column, op in enumerate(ops):
         panel = figure.panel(80 + column * (wide + 34), 50, wide, 190,
                              size_scale(results), svg.Linear(0, max(known) * 1.1))
-        panel.axes("bytes of a message", "rdma_rxe / emulated HCA" if column == 0 else "",
+        panel.axes("bytes of a message", "rdma_rxe / software HCA" if column == 0 else "",
                    OPS[op], size_names(results), column == 0)
         for n, name in enumerate(names):
             if ratios[op, name]:

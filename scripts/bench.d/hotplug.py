@@ -13,7 +13,7 @@ CLIENTS = {"none": "without a client", "hotplug": "19 queue pairs, 18 of them bu
 ABOUT = """\
 What it measures
 
-By clients: 100 devices of the emulated HCA are made through configfs, one after the other, and
+By clients: 100 devices of the software HCA are made through configfs, one after the other, and
 removed again, with so many clients of ulp/bench/scale, which are told of each and do nothing. The
 processor time of the process that does this, by device; waiting for grace periods is not in it.
 

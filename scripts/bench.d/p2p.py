@@ -13,7 +13,7 @@ ABOUT = """\
 What it measures
 
 ulp/bench/p2p_write writes by RDMA from system memory to the memory of another PCI device below the
-same switch, an ivshmem device of QEMU, and to system memory. The emulated HCA has a PCI parent
+same switch, an ivshmem device of QEMU, and to system memory. The software HCA has a PCI parent
 there, but it is the processor that copies: what is compared is the work for a message, not the
 speed of a bus. The fastest of several batches counts. Limit: 110 % of system memory's.
 
@@ -64,7 +64,7 @@ def plot_writes(results, panel):
 
 def write_plots(results, directory):
     figure = svg.Figure(930, 340, "Peer-to-peer memory: an RDMA WRITE into it, and a page of it",
-                        results.remark(), "the emulated HCA copies by the processor: the work for "
+                        results.remark(), "the software HCA copies by the processor: the work for "
                         "a message, not the speed of a bus")
     figure.legend = [(i + 1, f"region {what}") for i, what in enumerate(REGIONS.values())]
     names = {n: common.size_name(size) for n, size in enumerate(results.sizes)}

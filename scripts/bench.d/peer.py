@@ -13,7 +13,7 @@ What it measures
 
 ulp/bench/peer registers and deregisters memory of a client of its own, whose functions do
 nothing but make a table of non-contiguous pages of 64 KiB. What they take is measured apart
-and subtracted, so that the figures are the registry's, the core's and the emulated HCA's.
+and subtracted, so that the figures are the registry's, the core's and the software HCA's.
 The fastest of several batches counts. The other regions are of the same client and device,
 and stay registered.
 

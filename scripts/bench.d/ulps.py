@@ -9,7 +9,7 @@ COLUMNS = ["how", "ulp", "device", "way", "bytes", "ns"]
 NAMES = {"nvme": "NVMe (nvme-rdma, nvmet-rdma)", "srp": "SRP (ib_srp, ib_srpt)",
          "nfs": "NFS (rpcrdma)"}
 WAYS = ["write", "read"]
-DEVICES = {"emu0": "emulated HCA", "rxe0": "rdma_rxe"}
+DEVICES = {"emu0": "software HCA", "rxe0": "rdma_rxe"}
 
 ABOUT = """\
 What it measures
@@ -21,7 +21,7 @@ the file and dd do, which is much the same over both devices.
 
 Instructions a byte: of both ends, on one processor that executes one a nanosecond, without
 the time in which there was nothing to do. MiB a second: in real time, in another boot with
-two processors, of one run. x: rdma_rxe by emulated HCA, or the other way about for MiB a
+two processors, of one run. x: rdma_rxe by software HCA, or the other way about for MiB a
 second.
 
 How to reproduce

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: measures mainline's CQ layer over rdma_rxe, then ours over the
-# emulated HCA. Each measurement is a line "row: layer=... ...".
+# software HCA. Each measurement is a line "row: layer=... ...".
 #
 #   CQS       numbers of CQs, separated by commas
 #   LOADS     per cent of the open loop's maximum rate, likewise
-#   MESSAGES  messages of a run over the emulated HCA
+#   MESSAGES  messages of a run over the software HCA
 #   RXE       the same over rdma_rxe, which takes ten times as long; 0: leave
 #             mainline out
 #   COSTS     no: leave out what needs a single processor

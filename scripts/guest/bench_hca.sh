@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: measures what a message costs over mainline's rdma_rxe, then over the
-# emulated HCA, without a device (kverbs_limit), and what its bytes cost when the CPU copies
+# software HCA, without a device (kverbs_limit), and what its bytes cost when the CPU copies
 # them. Each measurement is a line "row: layer=... op=... ...".
 #
 #   SIZES     bytes, separated by commas; other than 64 between queue pairs of one device

@@ -7,7 +7,7 @@
 # These alternate, so that the machine's other work affects both.
 #
 # op=ends: one pair whose ends have their completions on one CPU each; messages per second and
-# their latencies, over mainline's rdma_rxe and over the emulated HCA.
+# their latencies, over mainline's rdma_rxe and over the software HCA.
 #
 #   ROUNDS  how many rounds
 #   ITERS   messages of a pair

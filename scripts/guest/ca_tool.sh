@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 #
 # In the guest: the command kverbs (tools/kverbs), which is in /bin, with devices of
-# the emulated HCA. Each JSON document goes to the host as one line of results that begins
+# the software HCA. Each JSON document goes to the host as one line of results that begins
 # with "json: "; the host checks that it is valid.
 
 CONFIG=/sys/kernel/config/kverbs_emu

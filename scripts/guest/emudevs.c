@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * emudevs make|drop <number>: creates <number> devices of the emulated HCA through
+ * emudevs make|drop <number>: creates <number> devices of the software HCA through
  * configfs, or drops those that it created. They are called many0, many1, ...
  *
  * Prints the nanoseconds of CPU time that it took, and those that elapsed, waiting

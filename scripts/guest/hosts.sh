@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: GPL-2.0-only
 #
-# Functions for guests: emulated HCAs on network devices, in two network namespaces that are
+# Functions for guests: software HCAs on network devices, in two network namespaces that are
 # hosts to each other. With CORE=mainline on the kernel's own core, whose modules, and those that
 # stand on them, the guest has as it boots.
 

@@ -32,7 +32,7 @@ counted() {
 
 sysfs_of_infiniband() {
 	shows emu0/node_type "1: CA" && shows emu0/fw_ver 1.0.0 &&
-		shows emu0/node_desc "kverbs emulated HCA" &&
+		shows emu0/node_desc "kverbs software HCA" &&
 		shows emu0/ports/1/state "4: ACTIVE" && shows emu0/ports/1/phys_state "5: LinkUp" &&
 		shows emu0/ports/1/link_layer InfiniBand && shows emu0/ports/1/rate "100 Gb/sec" &&
 		shows emu0/ports/1/lid 0x && shows emu0/ports/1/pkeys/0 0xffff &&

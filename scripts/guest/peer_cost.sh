@@ -3,7 +3,7 @@
 #
 # In the guest, under -icount: a nanosecond is an instruction. Measures the cost of
 # registering and deregistering peer memory beyond the client's own functions: the
-# registry, the core and the emulated HCA. The memory consists of non-contiguous pages
+# registry, the core and the software HCA. The memory consists of non-contiguous pages
 # of 64 KiB, which is the most work. The cost with MANY other regions must equal the
 # cost with FEW.
 #

@@ -79,7 +79,7 @@ switches_off() {
 	kverbs switch off && mainline_is_on && loaded kverbs_emu && [ -c /dev/infiniband/uverbs0 ]
 }
 
-# The emulated HCA does not load.
+# The software HCA does not load.
 failure_is_undone() {
 	echo "options kverbs_emu devices=1000" >/etc/modprobe.d/broken.conf
 	rmmod kverbs_emu

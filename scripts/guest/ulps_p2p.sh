@@ -3,7 +3,7 @@
 #
 # In the guest, on a machine of scripts/p2p-machine with QEMU's monitor and a disk: NVMe target
 # copy offload. The kernel's own target, on kverbs' core, exports an NVMe drive whose memory
-# buffer the data go through: the emulated HCA, whose PCI parent is beside the drive, moves them
+# buffer the data go through: the software HCA, whose PCI parent is beside the drive, moves them
 # from there to the host and back, the drive from there to its medium and back.
 #
 # Who counts: the map of p2pdma, what was mapped for the HCA; the HCA, all that it sent and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs capture: writes the messages of an emulated HCA to a file, as the frames of RoCE v2
+ * kverbs capture: writes the messages of a software HCA to a file, as the frames of RoCE v2
  * that they would be on a wire. The driver records them: <kverbs/emu_capture.h>.
  */
 #include <errno.h>

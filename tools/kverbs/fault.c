@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * kverbs fault: rules by which requests on an emulated HCA go wrong. The driver keeps them,
+ * kverbs fault: rules by which requests on a software HCA go wrong. The driver keeps them,
  * in debugfs: Documentation/emu.rst has what a rule can say.
  */
 #include <dirent.h>

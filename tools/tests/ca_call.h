@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Shared by the tests of channel-adapter requests: requests by ioctl, and devices
- * of the emulated HCA to send them to. A failure of something that a test relies on
+ * of the software HCA to send them to. A failure of something that a test relies on
  * ends the case.
  */
 #ifndef KVERBS_CA_CALL_H

@@ -184,7 +184,7 @@ static void vendor_buffers(void)
 	EXPECT_EQ(open_with(1ULL << 63, 64), -EFAULT);
 }
 
-/* The emulated HCA has a tag for each open, and shows the tags. */
+/* The software HCA has a tag for each open, and shows the tags. */
 static void vendor_tag(void)
 {
 	struct {

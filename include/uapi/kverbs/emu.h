@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * Data that callers of KVERBS_CA_OPEN may pass to an emulated HCA (kverbs_emu).
+ * Data that callers of KVERBS_CA_OPEN may pass to a software HCA (kverbs_emu).
  */
 #ifndef _UAPI_KVERBS_EMU_H
 #define _UAPI_KVERBS_EMU_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only WITH Linux-syscall-note */
 /*
- * Records of the messages of an emulated HCA (kverbs_emu), read from its file capture in debugfs:
+ * Records of the messages of a software HCA (kverbs_emu), read from its file capture in debugfs:
  * /sys/kernel/debug/kverbs_emu/<device>/capture. Documentation/emu.rst is its manual.
  *
  * A capture starts when the process that has the file open writes

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * kverbs_limit: what posting, executing and polling messages costs at the least, if the
- * device promises what the emulated HCA promises. It is no device: it has queues for the
+ * device promises what the software HCA promises. It is no device: it has queues for the
  * handlers of ulp/pingpong/plain.h, and nothing else.
  *
  * main.c   module, parameters, debugfs, one run
