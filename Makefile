@@ -217,9 +217,13 @@ html:
 shell:
 	@env -u MAKEFLAGS -u MAKELEVEL scripts/vm --shell $(if $(TOOLS),--tools $(TOOLS)) $(ARGS)
 
+# Another directory may have folders of such names that are not ours: it must have been built in.
+OWN_BUILD := $(filter $(CURDIR)/build,$(abspath $(BUILD)))$(wildcard $(BUILD)/.build-*.lock)
+
 .PHONY: clean
 clean:
-	@rm -rf $(addprefix $(BUILD)/,extra logs static tools deb rpm html kunit) \
+	@rm -rf $(if $(OWN_BUILD),$(addprefix $(BUILD)/,extra logs static tools deb rpm html kunit coverage) \
+			$(wildcard $(BUILD)/.*.lock)) \
 		$(patsubst %/include/kverbs/config.h,%, \
 			$(wildcard $(BUILD)/*/include/kverbs/config.h \
 				$(BUILD)/*/mainline/include/kverbs/config.h))

@@ -333,8 +333,18 @@ source_files() {
 	if in_git; then
 		git ls-files -co --exclude-standard
 	else
-		find . -type f -not -path './build/*' -printf '%P\n'
+		find . -type f -not -path './build/*' -not -path './.git/*' -printf '%P\n'
 	fi
+}
+
+# package_version: VERSION's. That of a snapshot sorts before it, and after older snapshots.
+package_version() {
+	local version
+	version=$(<"$KV_ROOT/VERSION")
+	if in_git && ! git -C "$KV_ROOT" describe --exact-match --match "v$version" >/dev/null 2>&1; then
+		version+="~git$(TZ=UTC git -C "$KV_ROOT" log -1 --format=%cd.%h --date=format-local:%Y%m%d%H%M)"
+	fi
+	echo "$version"
 }
 
 # --- what kernels say -------------------------------------------------------
@@ -419,6 +429,11 @@ check_empty() {
 build_complaints() {
 	grep -E '(warning|error|ERROR|WARNING):|undefined!|\*\*\*|Error [0-9]' "$1" |
 		grep -vE 'Skipping BTF|^make' || true
+}
+
+# what_failed <log of a build that failed>: the first error, or else the last line.
+what_failed() {
+	grep -m1 -E '(error|ERROR):|undefined!|\*\*\*' "$1" || tail -n 1 "$1"
 }
 
 # check_build <what> <log> <status>

@@ -137,8 +137,8 @@ def show(kernel, tables):
     print(f"\nUnmodified packages of Debian 12, on its kernel {kernel}, on both devices in one "
           "guest.\n")
     if "program" in tables:
-        print("Skipped is what the device has not; broken is a program that fails by a bug of its "
-              "own,\nin the same way on any RoCE device.\n")
+        print("*Skipped*: the device lacks the feature. *Broken*: the program itself has a bug, "
+              "and fails on any\nRoCE device.\n")
         print(table(*tables["program"]))
     if "tests" in tables:
         print("The tests of rdma-core 44 for any device, by ``python3-pyverbs``:\n")

@@ -106,13 +106,14 @@ static void check_headers(struct report *rep)
 
 static bool has_stock_hca(void)
 {
-	static const char * const places[] = { "kverbs", "dkms" };
+	/* Of make modules_install, and of DKMS on Debian and elsewhere. */
+	static const char * const places[] = { "updates/kverbs", "updates/dkms", "extra" };
 	static const char * const endings[] = { "", ".xz", ".zst", ".gz" };
 	size_t i, k;
 
 	for (i = 0; i < COUNT(places); i++)
 		for (k = 0; k < COUNT(endings); k++)
-			if (file_exists("/lib/modules/%s/updates/%s/kverbs_emu.ko%s",
+			if (file_exists("/lib/modules/%s/%s/kverbs_emu.ko%s",
 					kernel_release(), places[i], endings[k]))
 				return true;
 	return false;
@@ -170,7 +171,8 @@ static void check_modules(struct report *rep)
 	/* A developer's, by insmod, are enough until the machine boots again. */
 	if (!own.count && !stock)
 		report(rep, is_loaded(rep, OWN_CORE) || is_loaded(rep, "kverbs_emu") ? ODD : BAD,
-		       "apt install kverbs-emu-dkms (the software HCA) or kverbs-dkms (all)",
+		       "in the source tree of kverbs: make modules_install, or make deb and apt install "
+		       "its packages",
 		       "none are installed for %s", kernel_release());
 	check_dkms(rep);
 }

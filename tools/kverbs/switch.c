@@ -5,7 +5,8 @@
  * kverbs is on while SWITCH_FILE exists, a file for modprobe, which is renamed into place
  * last, and removed first. While modules are exchanged, a file with the same contents is in
  * /run; while mainline's are loaded again, one that only names them. So if the command is
- * interrupted, the machine boots with mainline's stack, and the command can be repeated.
+ * interrupted, the machine boots with mainline's stack, or with kverbs' if all was done, and the
+ * command can be repeated.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -423,8 +424,8 @@ static int may_turn_on(const struct machine *machine)
 {
 	if (!machine->installed.count)
 		return say_error("no modules of kverbs are installed for kernel %s\n"
-				 "  Install them: apt install kverbs-dkms, or in the source tree of kverbs:\n"
-				 "  make modules_install", kernel_release());
+				 "  Install them, in the source tree of kverbs: make modules_install,\n"
+				 "  or make deb and apt install ./build/deb/kverbs-dkms_*.deb", kernel_release());
 	return refuse_users(machine, &machine->mainline);
 }
 
