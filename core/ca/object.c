@@ -177,8 +177,8 @@ static void put_pd(struct ca_object *obj)
 
 /*
  * Frees a region whose handle is closed. If a borrower of the PD has bound windows to it,
- * it cannot be freed before these; but the device's access to the memory ends now, if the
- * device can revoke it, and memory of another device is given back.
+ * it cannot be freed before these; but if the device can revoke it, its access to the memory
+ * ends now, and memory of another device is given back. Otherwise both last as long as the region.
  */
 static void release_mr(struct ca_object *obj)
 {
@@ -186,8 +186,7 @@ static void release_mr(struct ca_object *obj)
 		kfree(obj);
 		return;
 	}
-	umem_lock_and_revoke(obj->mr->umem);
-	if (obj->mr->umem)
+	if (umem_lock_and_revoke(obj->mr->umem))
 		ib_umem_stop_invalidation_notifier(obj->mr->umem);
 	list_add(&obj->in_use, &obj->parent->in_use);
 }

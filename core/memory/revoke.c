@@ -50,13 +50,14 @@ bool umem_is_revocable(const struct ib_device *device)
 	return device->ops.open_mr && device->ops.revoke_mr;
 }
 
-/* Revoke @umem if the device can; @umem may be NULL. */
-void umem_lock_and_revoke(struct ib_umem *umem)
+/* Revokes @umem, which may be NULL. Returns false if it is, or if the device cannot do that. */
+bool umem_lock_and_revoke(struct ib_umem *umem)
 {
 	if (!umem || !umem_is_revocable(umem->ibdev))
-		return;
+		return false;
 	umem_lock(umem);
 	umem_revoke(umem);
 	umem_unlock(umem);
+	return true;
 }
 IB_EXPORT_INTERNAL(umem_lock_and_revoke);

@@ -54,7 +54,7 @@ const char *umem_p2p_provider(struct ib_umem *umem);
 void umem_lock(struct ib_umem *umem);
 void umem_unlock(struct ib_umem *umem);
 void umem_revoke(struct ib_umem *umem);
-void umem_lock_and_revoke(struct ib_umem *umem);
+bool umem_lock_and_revoke(struct ib_umem *umem);
 bool umem_is_revocable(const struct ib_device *device);
 
 /* ../verbs/reg_mem.c */

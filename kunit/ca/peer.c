@@ -313,17 +313,23 @@ static long request(struct process *p, u32 op, struct kverbs_ca_request *r)
 	return ca_rig_ioctl(p->fd, p->room, op, r);
 }
 
-static void process_up(struct kunit *test, struct process *p)
+/* @p->m is a device that is registered as kvtm_a. */
+static void process_opens(struct kunit *test, struct process *p)
 {
 	struct kverbs_ca_request r = {};
 
 	p->room = kvt_map(test, PAGE_SIZE);
-	p->m = mock_up_umem(test, "kvtm_a");
 	p->fd = open_fd(test, O_RDWR);
 	KUNIT_ASSERT_EQ(test, 0, request(p, KVERBS_CA_OPEN, &r));
 	p->h = r.handle;
 	KUNIT_ASSERT_EQ(test, 0, request(p, KVERBS_CA_ALLOC_PD, &r));
 	p->pd = r.object;
+}
+
+static void process_up(struct kunit *test, struct process *p)
+{
+	p->m = mock_up_umem(test, "kvtm_a");
+	process_opens(test, p);
 }
 
 /* Close the file, as the process does when it exits. */
@@ -336,6 +342,21 @@ static long dealloc_pd(struct process *p)
 {
 	return request(p, KVERBS_CA_DEALLOC_PD,
 		       &(struct kverbs_ca_request) { .handle = p->h, .object = p->pd });
+}
+
+static u64 process_reg(struct kunit *test, struct process *p, unsigned long addr, size_t length)
+{
+	struct kverbs_ca_reg_mr reg = ca_rig_reg_of(p->pd, addr, length);
+	struct kverbs_ca_request r = {
+		.handle = p->h, .in = p->room + 256, .in_len = sizeof(reg),
+	};
+	struct peer_visit v;
+
+	KUNIT_ASSERT_EQ(test, 0, copy_to_user((void __user *)p->room + 256, &reg, sizeof(reg)));
+	peer_visit_begin(&v);
+	KUNIT_ASSERT_EQ(test, 0, request(p, KVERBS_CA_REG_MR, &r));
+	peer_visit_end(&v);
+	return r.object;
 }
 
 static int borrow_error(int fd, u64 handle, u64 object)
@@ -373,20 +394,11 @@ static void pd_that_is_lent_is_busy(struct kunit *test)
 /* The lent PD outlives the file; MRs do not, for they are of the process's memory. */
 static void pd_that_is_lent_outlives_its_process(struct kunit *test)
 {
-	struct kverbs_ca_reg_mr reg;
-	struct kverbs_ca_request r;
 	struct ib_ca_pd *pd;
 	struct process p;
 
 	process_up(test, &p);
-	reg = ca_rig_reg_of(p.pd, p.room, PAGE_SIZE);
-	KUNIT_ASSERT_EQ(test, 0, copy_to_user((void __user *)p.room + 256, &reg, sizeof(reg)));
-	r = (struct kverbs_ca_request) {
-		.handle = p.h,
-		.in = p.room + 256,
-		.in_len = sizeof(reg),
-	};
-	KUNIT_ASSERT_EQ(test, 0, request(&p, KVERBS_CA_REG_MR, &r));
+	process_reg(test, &p, p.room, PAGE_SIZE);
 	pd = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
 	KUNIT_EXPECT_EQ(test, 1, atomic_read(&p.m->live[MOCK_MR]));
 	process_end(test, &p);
@@ -396,6 +408,49 @@ static void pd_that_is_lent_outlives_its_process(struct kunit *test)
 	ib_ca_pd_put(pd);
 	KUNIT_EXPECT_EQ(test, 0, atomic_read(&p.m->live[MOCK_PD]));
 	KUNIT_EXPECT_EQ(test, 1, mock_calls(p.m, MOCK_dealloc_pd));
+}
+
+/*
+ * A window of the borrower keeps the region, as which the first dereg_mr() fails. The device can
+ * use the memory of the peer as long as there is the region, if it cannot revoke it.
+ */
+static void lost_region_keeps_its_memory(struct kunit *test, bool revocable)
+{
+	struct peer_mock *client = peer_mock_up(test, 0, "kvt_gpu", revocable ? PEER_CORE : PEER_NEVER);
+	struct process p = { .m = mock_new(test) };
+	struct peer_visit v;
+	struct ib_ca_pd *pd;
+
+	mock_by_umem(p.m);
+	if (!revocable) {
+		p.m->ops.open_mr = NULL;
+		p.m->ops.revoke_mr = NULL;
+	}
+	mock_start(test, p.m, "kvtm_a");
+	process_opens(test, &p);
+	process_reg(test, &p, PEER_BASE(0), LENGTH);
+	pd = KVT_PTR(test, ib_ca_pd_get(p.fd, p.h, p.pd));
+	mock_fail_nth(p.m, MOCK_dereg_mr, 1, -EBUSY);
+	peer_visit_begin(&v);
+	process_end(test, &p);
+	KUNIT_EXPECT_EQ(test, revocable, peer_mock_calls(client, PEER_DMA_UNMAP));
+	KUNIT_EXPECT_EQ(test, revocable, peer_mock_calls(client, PEER_PUT_PAGES));
+	ib_ca_pd_put(pd);
+	peer_visit_end(&v);
+	KUNIT_EXPECT_EQ(test, 1, peer_mock_calls(client, PEER_DMA_UNMAP));
+	KUNIT_EXPECT_EQ(test, 1, peer_mock_calls(client, PEER_PUT_PAGES));
+	MOCK_EXPECT_IDLE(test, p.m);
+	PEER_EXPECT_IDLE(test, client);
+}
+
+static void lost_region_keeps_memory_that_cannot_be_revoked(struct kunit *test)
+{
+	lost_region_keeps_its_memory(test, false);
+}
+
+static void lost_region_gives_memory_back_that_can_be_revoked(struct kunit *test)
+{
+	lost_region_keeps_its_memory(test, true);
 }
 
 struct stranger {
@@ -617,6 +672,8 @@ static struct kunit_case ca_peer_cases[] = {
 	KUNIT_CASE(name_that_cannot_be_is_refused),
 	KUNIT_CASE(pd_that_is_lent_is_busy),
 	KUNIT_CASE(pd_that_is_lent_outlives_its_process),
+	KUNIT_CASE(lost_region_keeps_memory_that_cannot_be_revoked),
+	KUNIT_CASE(lost_region_gives_memory_back_that_can_be_revoked),
 	KUNIT_CASE(pd_of_others_is_not_lent),
 	KUNIT_CASE(pd_of_a_device_that_is_gone_is_not_lent),
 	KUNIT_CASE(file_has_events_until_the_device_is_gone),
