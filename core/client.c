@@ -435,6 +435,26 @@ void ib_clients_remove(struct ib_device *dev)
 		remove_presence(list_last_entry(presences, struct presence, on_device));
 }
 
+/*
+ * Waits until no method of a client runs for the device, as long as it is registered. None begins
+ * while the caller holds the lock.
+ */
+void ib_clients_wait(struct ib_device *dev)
+{
+	struct presence *p;
+
+	lockdep_assert_held(&ib_registry_lock);
+again:
+	if (ib_priv(dev)->state != IB_DEV_REGISTERED)
+		return;
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
+		if (p->state != CLIENT_PRESENT) {
+			ib_registry_wait();
+			goto again;
+		}
+	}
+}
+
 /* Tell the clients that the device has a new name. */
 void ib_clients_renamed(struct ib_device *dev)
 {

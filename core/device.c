@@ -420,6 +420,8 @@ static int enable_device(struct ib_device *dev)
 	if (ret) {
 		begin_disable(dev);
 	} else {
+		/* Nobody may rename the device while the event is made: see name.c. */
+		ib_sysfs_announce(dev);
 		ib_dev_move(dev, IB_DEV_REGISTERED);
 		ib_priv(dev)->registered_at = ib_registry_now();
 	}
@@ -485,7 +487,6 @@ int ib_register_device(struct ib_device *device, const char *name,
 		end_disable(device);
 		return ret;
 	}
-	ib_sysfs_announce(device);
 	ib_device_put(device);
 	return 0;
 

@@ -36,6 +36,7 @@ void ib_defunct_exit(void);
 /* client.c */
 int ib_clients_add(struct ib_device *dev);
 void ib_clients_remove(struct ib_device *dev);
+void ib_clients_wait(struct ib_device *dev);
 void ib_clients_renamed(struct ib_device *dev);
 void ib_clients_might_be_called(void);
 bool ib_in_client_callback(struct ib_device *dev);

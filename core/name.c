@@ -4,7 +4,9 @@
  *
  * Lock protocol: ib_registry_lock (registry.c) guards the table. Whoever may read a name while it
  * changes reads ib_device.name, which lives as long as the device and always ends with a NUL, by
- * ib_copy_device_name(); the driver core frees what dev_name() returned before.
+ * ib_copy_device_name(); the driver core frees what dev_name() returned before. It reads that
+ * itself, without a lock, for the path of an event, also of what a client has made below the
+ * device: so no device is renamed while a method of a client runs for it, or before it is announced.
  */
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -105,11 +107,11 @@ int ib_name_choose(char *name, const char *pattern)
  * @ibdev: device that the caller uses
  * @name: the new name, without "%"
  *
- * The clients' rename methods are called.
+ * Waits for methods of clients that run for the device, then calls their rename methods.
  *
- * Context: Process, may sleep; not from a client's method for this device.
+ * Context: Process, may sleep.
  * Return: 0; -EEXIST if there is a device of that name; -EINVAL if it is not a
- *	   valid name; -ENODEV if the device is not registered; -ENOMEM.
+ *	   valid name, or if a client's method for this device calls it; -ENODEV if the device is not registered; -ENOMEM.
  */
 int ib_device_rename(struct ib_device *ibdev, const char *name)
 {
@@ -121,6 +123,12 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 
 	ib_clients_might_be_called();
 	mutex_lock(&ib_registry_lock);
+	ret = -EINVAL;
+	if (ib_in_client_callback(ibdev)) {
+		ib_invalid(&call, "a client's method for the device calls it, for which it has to wait");
+		goto out;
+	}
+	ib_clients_wait(ibdev);
 	ret = -ENODEV;
 	if (ib_priv(ibdev)->state != IB_DEV_REGISTERED)
 		goto out;

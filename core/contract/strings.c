@@ -236,9 +236,9 @@ void ibdev_printk(const char *level, const struct ib_device *ibdev,
 		dev_printk_emit(level[1] - '0', parent, "%s %s %s: %pV",
 				dev_driver_string(parent), dev_name(parent),
 				name, &vaf);
+	/* Not as a message of ibdev->dev: printk would keep dev_name(), which a rename frees. */
 	else if (ibdev)
-		dev_printk_emit(level[1] - '0', &ibdev->dev, "%s: %pV",
-				name, &vaf);
+		printk("%s%s: %pV", level, name, &vaf);
 	else
 		pr_warn("(NULL ib_device): %pV", &vaf);
 	va_end(args);

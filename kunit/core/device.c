@@ -507,13 +507,23 @@ static void overtaken_client_is_removed_in_its_order(struct kunit *test)
 	KVT_EXPECT_TRACE(test, tr, "B-kvtm_b A-kvtm_b");
 }
 
-/* add() may have read the old name, so rename() follows when add() has returned. */
-static void rename_during_an_add_is_told_after_it(struct kunit *test)
+static int rename_fn(void *arg)
+{
+	struct mock *m = arg;
+
+	return ib_device_rename(m->ibdev, "kvtm_new");
+}
+
+/*
+ * add() may have read the old name, and what it makes below the device has that in its path: the
+ * name changes when add() has returned.
+ */
+static void rename_waits_for_an_add(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
 	struct kvt_client *c = kvt_client_new(test, "A", tr);
 	struct mock *m = mock_up(test, "kvtm_a");
-	struct kvt_thread *reg;
+	struct kvt_thread *reg, *renamer;
 	struct kvt_gate gate;
 
 	kvt_gate_init(&gate);
@@ -521,10 +531,14 @@ static void rename_during_an_add_is_told_after_it(struct kunit *test)
 	c->arg = &gate;
 	reg = kvt_thread_start(test, -1, register_client_fn, c);
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&gate.entered));
-	KUNIT_EXPECT_EQ(test, 0, ib_device_rename(m->ibdev, "kvtm_new"));
+	renamer = kvt_thread_start(test, -1, rename_fn, m);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(renamer));
+	KUNIT_EXPECT_STREQ(test, dev_name(&m->ibdev->dev), "kvtm_a");
 	kvt_gate_open(&gate);
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(reg));
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(renamer));
 	KVT_EXPECT_TRACE(test, tr, "A+kvtm_a added A=kvtm_new");
+	KUNIT_EXPECT_STREQ(test, dev_name(&m->ibdev->dev), "kvtm_new");
 	KUNIT_EXPECT_EQ(test, 0, c->wrong_data);
 }
 
@@ -802,7 +816,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(unregister_waits_for_an_add_under_way),
 	KUNIT_CASE(device_that_comes_during_an_add_is_added_once),
 	KUNIT_CASE(overtaken_client_is_removed_in_its_order),
-	KUNIT_CASE(rename_during_an_add_is_told_after_it),
+	KUNIT_CASE(rename_waits_for_an_add),
 	KUNIT_CASE(unregister_driver_takes_all_its_devices),
 	KUNIT_CASE(device_is_found_by_its_netdev),
 	KUNIT_CASE(device_keeps_a_netdev_that_moves),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Included ahead of the kernel's nldev.c, which copies the names of devices to processes, mostly
+ * Included ahead of sources of the kernel's that read the names of devices, mostly for processes,
  * without a lock: a rename frees what dev_name() has returned. kverbs keeps each name in the device,
  * where it may be read at any time.
  */
