@@ -33,11 +33,14 @@ struct emu_ram {
 /* The largest range, which contains nearly everything. */
 extern struct emu_ram emu_main_ram;
 
+/* ram.c */
 int emu_ram_init(void);
 void emu_ram_exit(void);
 bool emu_ram_reached_by(struct device *dev);
+void *emu_ram_find(u64 addr, u64 len);
+
+/* memory.c */
 void *emu_dma_span_slow(struct emu_device *edev, u64 addr, u64 len);
-void *emu_ram_run(struct emu_device *edev, u64 addr, u64 len);
 
 /* p2p.c */
 void emu_p2p_init(struct emu_device *edev);

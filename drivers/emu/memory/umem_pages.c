@@ -66,7 +66,7 @@ static int emu_backing_add_run(struct emu_backing *backing, struct emu_device *e
 {
 	u64 page_size = 1ULL << backing->page_shift;
 	u64 skip = addr & (page_size - 1), offset;
-	void *mem = emu_ram_run(edev, addr, len);
+	void *mem = emu_dma_span(edev, addr, len);
 
 	if (!mem)
 		mem = emu_backing_map(backing, edev, umem, addr, len);
