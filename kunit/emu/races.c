@@ -4,6 +4,8 @@
  * SEND_WITH_INV that finds no receive, QPs that are destroyed while another QP uses their
  * CQ. The name of a case starts with its row of the conformance table.
  */
+#include <kverbs/delay.h>
+
 #include "emu/rig.h"
 #include "lib/objects.h"
 
@@ -77,6 +79,48 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	rig_destroy_qp(test, &r->b);
 }
 
+static void take_the_receive(void *arg)
+{
+	struct rig *other = arg;
+
+	rig_send(&other->a, 2, 0, 64);
+}
+
+/*
+ * Another queue pair wants the only receive of the SRQ as the message is about to invalidate the
+ * key. The receive is the message's by then: without one, the key would have to stay.
+ */
+static void c6_receive_is_taken_before_the_key_goes(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1"), *other = rig_new(test, "emu0", "emu1");
+	struct rig_end *to = kvt_zalloc(test, sizeof(*to));
+	struct ib_sge sge = rig_sge(&r->b, 0, 64);
+	struct ib_recv_wr wr = { .wr_id = 1000, .sg_list = &sge, .num_sge = 1 };
+	struct ib_wc wc;
+
+	r->b.srq = kvt_srq(test, r->b.pd, 4, 1);
+	rig_start(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+	*to = r->b;
+	other->rnr_retry = 0;
+	rig_make_qp(test, other, &other->a);
+	rig_make_qp(test, other, to);
+	rig_connect_end(test, other, &other->a, to);
+	rig_connect_end(test, other, to, &other->a);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_srq_recv(r->b.srq, &wr, NULL));
+
+	kverbs_delay_set("emu_send_inv", take_the_receive, other);
+	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1, r->b.mr->rkey));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
+	KUNIT_EXPECT_PTR_EQ(test, r->b.qp, wc.qp);
+	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_INVALIDATE);
+	RIG_EXPECT_WC(test, other->a.scq, &wc, 2, IB_WC_RNR_RETRY_EXC_ERR);
+	rig_destroy_qp(test, to);
+	rig_destroy_qp(test, &r->b);
+}
+
 /* A thread that sends messages over a connection. */
 struct busy {
 	struct rig *r;	/* the connection */
@@ -126,6 +170,7 @@ static void q6_others_go_while_their_cq_is_busy(struct kunit *test)
 static struct kunit_case emu_races_cases[] = {
 	KUNIT_CASE(u7_recovery_flushes_what_was_posted_before),
 	KUNIT_CASE(c6_key_outlives_a_message_that_finds_no_receive),
+	KUNIT_CASE(c6_receive_is_taken_before_the_key_goes),
 	KUNIT_CASE(q6_others_go_while_their_cq_is_busy),
 	{}
 };

@@ -13,6 +13,7 @@
  * requester's entry succeeds.
  */
 #include <kverbs/completion.h>
+#include <kverbs/delay.h>
 
 #include "fastpath.h"
 
@@ -190,43 +191,39 @@ static enum emu_outcome emu_complete_both(struct emu_exec *ex, struct emu_swqe *
  * gets no answer.
  */
 static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos,
-						enum emu_syndrome why)
+						struct emu_rwqe *recv, enum emu_syndrome why)
 {
-	struct emu_rwqe *recv = ex->qp->taken;
 	struct emu_qp *peer = ex->peer;
-	enum emu_outcome outcome;
-	bool taken;
 
-	outcome = emu_claim(peer, 0, recv);
-	if (outcome == EMU_AGAIN)
-		return outcome;
-	taken = outcome == EMU_DONE;
-	if (taken && !emu_region_is_named(&peer->ibqp, wqe->ex.invalidate_rkey))
+	if (!emu_region_is_named(&peer->ibqp, wqe->ex.invalidate_rkey))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_REM_ACCESS_ERR,
 				     IB_WC_REM_ACCESS_ERR, why);
-	if (taken)
-		emu_complete_recv_as(ex, wqe, recv, IB_WC_MW_BIND_ERR, why);
+	emu_complete_recv_as(ex, wqe, recv, IB_WC_MW_BIND_ERR, why);
 	emu_qp_fail(peer);
 	ib_qp_notify_event(&peer->ibqp, IB_EVENT_QP_ACCESS_ERR);
 	return EMU_NO_RESPONSE;
 }
 
 /*
- * Executes the invalidation that the message asks the responder for. It comes first, so the
- * message can neither be read from the memory that it invalidates nor be written there. If the
- * message is tried again, the key is already invalid, which is no error then.
+ * Executes the invalidation that the message asks the responder for. The receive is taken: without
+ * one, nothing would be invalidated. It comes before the data, so the message can neither be read
+ * from the memory that it invalidates nor be written there. If the message is tried again, the key
+ * is already invalid, which is no error then.
  */
 static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
-						   u32 pos)
+						   u32 pos, struct emu_rwqe *recv)
 {
 	enum emu_syndrome why = EMU_SYN_NONE;
 	enum emu_outcome outcome;
 
-	/* Nothing is invalidated if there is no receive for the message. */
-	if (!emu_has_receive(ex->peer))
-		return emu_retry_or_drop(ex, wqe, pos, EMU_RNR);
+	kverbs_delay("emu_send_inv");
 	outcome = emu_region_invalidate(&ex->peer->ibqp, wqe->ex.invalidate_rkey, &why);
-	return outcome == EMU_FAILED ? emu_refuse_inv(ex, wqe, pos, why) : outcome;
+	if (outcome == EMU_FAILED)
+		return emu_refuse_inv(ex, wqe, pos, recv, why);
+	/* There is room for it, as a connection has one requester. */
+	if (outcome == EMU_AGAIN)
+		WARN_ON_ONCE(!emu_park_recv(ex->peer, recv));
+	return outcome;
 }
 
 /*
@@ -319,11 +316,6 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	outcome = emu_enter_peer(ex);
 	if (unlikely(outcome != EMU_DONE))
 		return emu_send_not_taken(ex, wqe, pos, from, outcome);
-	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
-		outcome = emu_exec_send_inv(ex, wqe, pos);
-		if (outcome != EMU_DONE)
-			return outcome;
-	}
 	outcome = emu_claim(ex->peer, room, recv);
 	if (unlikely(outcome != EMU_DONE))
 		return emu_send_not_taken(ex, wqe, pos, from, outcome);
@@ -331,6 +323,11 @@ static enum emu_outcome emu_exec_send_data(struct emu_exec *ex, struct emu_swqe 
 	if (unlikely(wqe->length > recv->length))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_LEN_ERR,
 				     IB_WC_REM_INV_REQ_ERR, EMU_SYN_LENGTH);
+	if (unlikely(wqe->opcode == IB_WR_SEND_WITH_INV)) {
+		outcome = emu_exec_send_inv(ex, wqe, pos, recv);
+		if (outcome != EMU_DONE)
+			return outcome;
+	}
 
 	if (unlikely(!simple))
 		return emu_scatter(ex, wqe, pos, recv, from);
