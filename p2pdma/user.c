@@ -189,13 +189,14 @@ void p2p_users_revoke(struct pci_dev *pdev)
 	spin_unlock(&users_lock);
 }
 
-/* As p2p_users_revoke(), and lets nobody become a user until device_unbound(). */
+/*
+ * As p2p_users_revoke(), and lets nobody become a user until device_unbound(); also not of memory
+ * that comes meanwhile, from a work item of the driver's.
+ */
 static void device_unbinding(struct pci_dev *pdev)
 {
 	struct p2p_going *g;
 
-	if (!p2p_memory_is_there(pdev))
-		return;
 	/* The removal of a device cannot be refused, so this must not fail. */
 	g = kmalloc(sizeof(*g), GFP_KERNEL | __GFP_NOFAIL);
 	g->pdev = pdev;
@@ -240,7 +241,8 @@ static int device_notify(struct notifier_block *nb, unsigned long event, void *d
 		 * Memory that its probe has published is removed right after this, without
 		 * another event.
 		 */
-		device_unbinding(pdev);
+		if (p2p_memory_is_there(pdev))
+			device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_BIND_DRIVER:
 	case BUS_NOTIFY_UNBOUND_DRIVER:

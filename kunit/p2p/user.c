@@ -137,6 +137,28 @@ static void who_frees_its_memory_holds_nobody_up(struct kunit *test)
 	kverbs_p2pdma_user_del(&a->u);
 }
 
+/* As a work item does that the driver is about to wait for. */
+static void provide(struct p2p_rig *rig, struct pci_dev *pdev)
+{
+	struct holder user = { .u.revoke = holder_told, .pdev = pdev };
+	int *added = rig->arg;
+
+	if (!pci_p2pdma_add_resource(pdev, P2P_RIG_BAR, 0, 0))
+		*added = add_other(&user);
+}
+
+static void nobody_becomes_a_user_of_what_comes_as_it_goes(struct kunit *test)
+{
+	struct p2p_rig *rig = p2p_rig_new(test, 1);
+	int added = 0;
+
+	rig->on_remove = provide;
+	rig->arg = &added;
+	p2p_rig_unbind(rig->pdev[0]);
+	rig->on_remove = NULL;
+	KUNIT_EXPECT_EQ(test, -ENODEV, added);
+}
+
 static void nobody_becomes_a_user_of_what_goes(struct kunit *test)
 {
 	struct p2p_rig *rig = p2p_rig_new(test, 1);
@@ -302,6 +324,7 @@ static struct kunit_case p2p_user_cases[] = {
 	KUNIT_CASE(who_has_deleted_itself_is_not_told),
 	KUNIT_CASE(only_the_users_of_what_goes_are_told),
 	KUNIT_CASE(who_frees_its_memory_holds_nobody_up),
+	KUNIT_CASE(nobody_becomes_a_user_of_what_comes_as_it_goes),
 	KUNIT_CASE(nobody_becomes_a_user_of_what_goes),
 	KUNIT_CASE(deletion_waits_while_it_is_told),
 	KUNIT_CASE(log_names_the_revoke_that_a_deletion_waits_for),
