@@ -2,6 +2,9 @@
 /*
  * The counters of a client. Each CPU has counters of its own, so counting takes no
  * lock, and no cache line from other CPUs; a reader adds them up.
+ *
+ * What goes up and down may go up on a CPU that the reader has passed, and down on another: the sum
+ * is then less than 0, for which the reader gets 0.
  */
 #include <linux/atomic.h>
 #include <linux/cpumask.h>
@@ -12,12 +15,12 @@
 
 u64 peer_stat_sum(const struct peer_client *client, enum peer_stat stat)
 {
-	u64 sum = 0;
+	s64 sum = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu)
 		sum += READ_ONCE(per_cpu_ptr(client->stats, cpu)->count[stat]);
-	return sum;
+	return max_t(s64, sum, 0);
 }
 
 void peer_count_revoke(struct peer_client *client, u64 ns)
