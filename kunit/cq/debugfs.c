@@ -260,6 +260,8 @@ static void latencies_are_counted_while_timing(struct kunit *test)
 {
 	struct recorder *rec = recorder_up(test, mock_up(test, DEVICE), IB_POLL_DIRECT, 0);
 	struct item *items = items_new(test, rec, 5);
+	bool late;
+	u64 begin;
 
 	/* The clock starts at 0 at boot, and the timestamps must not be negative. */
 	if (ktime_get_mono_fast_ns() <= 2 * NSEC_PER_SEC)
@@ -270,14 +272,17 @@ static void latencies_are_counted_while_timing(struct kunit *test)
 
 	kvt_defer(test, timing_off, NULL);
 	set_timing(true);
+	begin = ktime_get_mono_fast_ns();
 	push_stamped(&items[1], BIT(29));
 	push_stamped(&items[2], 0);
 	push_stamped(&items[3], 2 * NSEC_PER_SEC);
 	push_stamped(&items[4], 2 * NSEC_PER_SEC);
 	KUNIT_EXPECT_EQ(test, 4, ib_process_cq_direct(rec->cq, -1));
+	late = ktime_get_mono_fast_ns() - begin >= BIT(29);
 	set_timing(false);
-	/* If polling took more than half a second, the first one would not count as <1s. */
-	KUNIT_EXPECT_NOT_NULL(test, strstr(text_of(test, "cq"), "\n  latency <1s=1 >1s=2\n"));
+	/* If polling took more than half a second, the first one may not count as <1s. */
+	KUNIT_EXPECT_TRUE(test, strstr(text_of(test, "cq"), "\n  latency <1s=1 >1s=2\n") ||
+				(late && strstr(text_of(test, "cq"), "\n  latency >1s=3\n")));
 }
 
 static void pool_is_listed(struct kunit *test)

@@ -177,7 +177,8 @@ static void port_goes_down_before_a_request(struct kunit *test)
 	u64 before = rig_counter(test, &r->a, "ack_timeout_err");
 
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-	KUNIT_ASSERT_EQ(test, 0, rule("nth=2 flap=5"));
+	/* Longer than it takes to get from the rule to the request, on a machine that is busy, too. */
+	KUNIT_ASSERT_EQ(test, 0, rule("nth=2 flap=100"));
 	write_as(test, r, 1, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, before, rig_counter(test, &r->a, "ack_timeout_err"));
 	write_as(test, r, 2, IB_WC_SUCCESS);

@@ -94,8 +94,8 @@ static void r8_each_message_has_its_retries(struct kunit *test)
 	u64 before;
 	int i;
 
-	/* 134 ms. The three messages take more retries in all than one message may have. */
-	r->timeout = 15;
+	/* 268 ms. The three messages take more retries in all than one message may have. */
+	r->timeout = 16;
 	rig_start(test, r);
 	for (i = 0; i < 3; i++) {
 		KUNIT_ASSERT_EQ(test, 0, rig_to(r->b.qp, IB_QPS_RESET));

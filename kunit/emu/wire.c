@@ -20,8 +20,8 @@ static void packets_only(struct kunit *test, const char *why)
 }
 
 /*
- * Connected QPs; the second end's buffer is open to remote access. The ACK timeout is 268 ms
- * (16), with seven retries.
+ * Connected QPs; the second end's buffer is open to remote access. The ACK timeout is 1.07 s (18),
+ * with seven retries: a case has seconds to bring the link back.
  */
 static struct rig *rig_linked(struct kunit *test)
 {
@@ -29,7 +29,7 @@ static struct rig *rig_linked(struct kunit *test)
 
 	kvt_restore_file(test, LINK, "active");
 	r->access = ALL_ACCESS;
-	r->timeout = 16;
+	r->timeout = 18;
 	rig_start(test, r);
 	rig_register(test, &r->b, ALL_ACCESS);
 	return r;
