@@ -465,24 +465,34 @@ static int inject_twice(struct fake_gpu_inject *inject, u64 core_context)
 	return second.ret ? ret : 0;
 }
 
-/* What the template takes for the registry's function. */
-static int inject_invalidate(void *handle, peer_core_context_t core_context)
+static int inject_invalidate(struct fake_gpu *gpu, peer_core_context_t core_context)
 {
-	struct fake_gpu_inject *inject;
-	unsigned int i;
+	struct fake_gpu_inject *inject = gpu->inject;
 	u32 how;
 
-	for (i = 0; i < FAKE_GPU_MAX; i++) {
-		if (fake_gpus[i] && fake_gpus[i]->peer == handle)
-			break;
-	}
-	if (WARN_ON(i == FAKE_GPU_MAX))
-		return -ENOENT;
-	inject = fake_gpus[i]->inject;
 	if (inject_hits(inject, INJECT_TWICE, &how))
 		return inject_twice(inject, core_context);
 	return inject_once(inject, core_context);
 }
+
+/*
+ * What the template takes for the registry's function. Each device has one of its own, and looks
+ * at no other device, which may be going; its own stays as long as the region does.
+ */
+#define INJECT_INVALIDATE(n)								\
+static int inject_invalidate_##n(void *handle, peer_core_context_t core_context)	\
+{											\
+	return inject_invalidate(fake_gpus[n], core_context);				\
+}
+INJECT_INVALIDATE(0)
+INJECT_INVALIDATE(1)
+INJECT_INVALIDATE(2)
+INJECT_INVALIDATE(3)
+
+static const invalidate_peer_memory inject_invalidates[] = {
+	inject_invalidate_0, inject_invalidate_1, inject_invalidate_2, inject_invalidate_3,
+};
+static_assert(ARRAY_SIZE(inject_invalidates) == FAKE_GPU_MAX);
 
 /* Takes the place of the template's client, which is complete, before it is registered. */
 static void inject_client(struct fake_gpu *gpu)
@@ -510,7 +520,7 @@ static void inject_registered(struct fake_gpu *gpu)
 	struct fake_gpu_inject *inject = gpu->inject;
 
 	inject->invalidate = gpu->invalidate;
-	gpu->invalidate = inject_invalidate;
+	gpu->invalidate = inject_invalidates[gpu->index];
 	/* release: whoever sees this also sees what is needed to invalidate */
 	smp_store_release(&inject->registered, true);
 }

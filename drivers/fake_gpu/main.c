@@ -2,12 +2,18 @@
 /*
  * Where devices come from: BAR 2 of each ivshmem device of QEMU; if there is none, memory
  * of the system, to which the module parameters devices and size_mb apply.
+ *
+ * Lock: gpu_numbers_lock guards fake_gpus[], because PCI devices are probed and removed in
+ * parallel, and is held for nothing else. Two may do without it: the functions of a device's
+ * client, for the device's own entry, which stays until the client is unregistered; and
+ * gpu_exit(), when nothing is probed or removed any more.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/gfp.h>
 #include <linux/io.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/pci.h>
 
 #include "fake_gpu.h"
@@ -24,6 +30,8 @@ MODULE_PARM_DESC(size_mb, "Memory of each emulated device in MiB (default: 64)")
 
 /* Time after which a removal logs what it waits for. */
 #define GPU_PATIENCE	(10 * HZ)
+
+static DEFINE_MUTEX(gpu_numbers_lock);
 
 static void gpu_destroy(struct fake_gpu *gpu)
 {
@@ -53,20 +61,49 @@ static struct fake_gpu *gpu_create(u64 size)
 	return NULL;
 }
 
+/* Returns 0, or -ENOSPC if all numbers are taken. */
+static int gpu_number_get(struct fake_gpu *gpu)
+{
+	unsigned int i = 0;
+
+	mutex_lock(&gpu_numbers_lock);
+	while (i < FAKE_GPU_MAX && fake_gpus[i])
+		i++;
+	if (i < FAKE_GPU_MAX) {
+		gpu->index = i;
+		fake_gpus[i] = gpu;
+	}
+	mutex_unlock(&gpu_numbers_lock);
+	return i < FAKE_GPU_MAX ? 0 : -ENOSPC;
+}
+
+/* The next device may have the number, and so the names that are made of it. */
+static void gpu_number_put(struct fake_gpu *gpu)
+{
+	mutex_lock(&gpu_numbers_lock);
+	fake_gpus[gpu->index] = NULL;
+	mutex_unlock(&gpu_numbers_lock);
+}
+
+static bool gpu_number_taken(unsigned int i)
+{
+	bool taken;
+
+	mutex_lock(&gpu_numbers_lock);
+	taken = fake_gpus[i];
+	mutex_unlock(&gpu_numbers_lock);
+	return taken;
+}
+
 /* Registers the device node last: see fake_gpu_peer_register(). */
 static int gpu_register(struct fake_gpu *gpu)
 {
 	char *name = gpu->client.client.name;
-	unsigned int i = 0;
-	int ret;
+	int ret = gpu_number_get(gpu);
 
-	while (i < FAKE_GPU_MAX && fake_gpus[i])
-		i++;
-	if (i == FAKE_GPU_MAX)
-		return -ENOSPC;
-	fake_gpus[i] = gpu;
-	gpu->index = i;
-	snprintf(name, IB_PEER_MEMORY_NAME_MAX, "fake_gpu%u", i);
+	if (ret)
+		return ret;
+	snprintf(name, IB_PEER_MEMORY_NAME_MAX, "fake_gpu%u", gpu->index);
 	gpu->misc.name = name;
 	gpu->misc.minor = MISC_DYNAMIC_MINOR;
 	gpu->misc.mode = 0666;
@@ -86,7 +123,7 @@ err_inject:
 	if (gpu->peer)
 		fake_gpu_peer_unregister(gpu);
 err_number:
-	fake_gpus[i] = NULL;
+	gpu_number_put(gpu);
 	return ret;
 }
 
@@ -101,7 +138,7 @@ static void gpu_remove(struct fake_gpu *gpu)
 	fake_gpu_inject_remove(gpu);
 	if (gpu->peer)
 		fake_gpu_peer_unregister(gpu);
-	fake_gpus[gpu->index] = NULL;
+	gpu_number_put(gpu);
 	gpu_destroy(gpu);
 }
 
@@ -221,7 +258,7 @@ static int __init gpu_init(void)
 		fake_gpu_inject_exit();
 		return ret;
 	}
-	if (fake_gpus[0])
+	if (gpu_number_taken(0))
 		return 0;
 	for (i = 0; !ret && i < devices; i++)
 		ret = gpu_create_emulated();
