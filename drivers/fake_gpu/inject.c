@@ -525,8 +525,8 @@ static void inject_registered(struct fake_gpu *gpu)
 	smp_store_release(&inject->registered, true);
 }
 
-/* Registers the client, with the faults. Returns 0, or an error of fake_gpu_peer_register(). */
-int fake_gpu_inject_register(struct fake_gpu *gpu)
+/* Returns 0, or an error of fake_gpu_peer_register(). */
+static int inject_register(struct fake_gpu *gpu)
 {
 	int ret;
 
@@ -611,7 +611,7 @@ static int inject_registered_set(void *data, u64 value)
 		return -EINVAL;
 	mutex_lock(&inject_register_lock);
 	if (value && !inject->gpu->peer) {
-		ret = fake_gpu_inject_register(inject->gpu);
+		ret = inject_register(inject->gpu);
 	} else if (!value && inject->gpu->peer) {
 		WRITE_ONCE(inject->registered, false);
 		fake_gpu_peer_unregister(inject->gpu);
@@ -622,12 +622,25 @@ static int inject_registered_set(void *data, u64 value)
 DEFINE_DEBUGFS_ATTRIBUTE(inject_registered_fops, inject_registered_get, inject_registered_set,
 			 "%llu\n");
 
+/*
+ * Registers the client, with the faults. Only then is there a file by which others can do it, too:
+ * the client cannot be registered twice. Returns 0, or an error of fake_gpu_peer_register().
+ */
+int fake_gpu_inject_register(struct fake_gpu *gpu)
+{
+	int ret = inject_register(gpu);
+
+	if (!ret)
+		debugfs_create_file("registered", 0600, gpu->inject->dir, gpu->inject,
+				    &inject_registered_fops);
+	return ret;
+}
+
 static void inject_make_files(struct fake_gpu_inject *inject)
 {
 	unsigned int i;
 
 	inject->dir = debugfs_create_dir(inject->gpu->misc.name, inject_root);
-	debugfs_create_file("registered", 0600, inject->dir, inject, &inject_registered_fops);
 	debugfs_create_file_unsafe("seed", 0600, inject->dir, inject, &inject_seed_fops);
 	debugfs_create_file("injected", 0400, inject->dir, inject, &inject_injected_fops);
 	for (i = 0; i < INJECT_NR_SETTINGS; i++) {
