@@ -24,9 +24,11 @@ MODULE_PARM_DESC(devices, "Emulated devices to create if there is no ivshmem dev
 
 static unsigned int size_mb = 64;
 module_param(size_mb, uint, 0444);
-MODULE_PARM_DESC(size_mb, "Memory of each emulated device in MiB (default: 64)");
+MODULE_PARM_DESC(size_mb, "Memory of each emulated device in MiB, 1 to 32768 (default: 64)");
 
 #define GPU_BAR		2
+/* As much as a list of free pages that kmalloc() gives on every machine has room for. */
+#define GPU_MAX_MB	32768U
 
 /* Time after which a removal logs what it waits for. */
 #define GPU_PATIENCE	(10 * HZ)
@@ -248,8 +250,8 @@ static int __init gpu_init(void)
 	unsigned int i;
 	int ret;
 
-	if (!devices || devices > FAKE_GPU_MAX || !size_mb) {
-		pr_err("devices must be 1 to %u, size_mb at least 1\n", FAKE_GPU_MAX);
+	if (!devices || devices > FAKE_GPU_MAX || !size_mb || size_mb > GPU_MAX_MB) {
+		pr_err("devices must be 1 to %u, size_mb 1 to %u\n", FAKE_GPU_MAX, GPU_MAX_MB);
 		return -EINVAL;
 	}
 	fake_gpu_inject_init();
