@@ -62,6 +62,15 @@ check_qps() {
 	linear "destroying $QPS queue pairs" "$destroy_ns" "$few_destroy"
 }
 
+# Messages of the first size take no memory, if that is computed in 32 bits; those of the second
+# take more than kmalloc() gives.
+too_much_memory() {
+	for size in 2147483648 4194304; do
+		! insmod /modules/kverbs_scale.ko qps=4 size=$size 2>/tmp/refused || return
+		grep -q 'out of range' /tmp/refused || return
+	done
+}
+
 # --- devices and clients ---------------------------------------------------
 
 # devices <number> <clients>: sets make_ns and drop_ns, for each device, without
@@ -102,6 +111,7 @@ check_clients() {
 }
 
 load kverbs && load kverbs_emu devices=1 || exit 1
+check "messages that are too large are refused" too_much_memory
 check_qps || fail "queue pairs: no result"
 unload kverbs_emu
 load kverbs_emu devices=0 || exit 1

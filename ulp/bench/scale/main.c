@@ -41,6 +41,7 @@
 #define SCALE_MAX_CLIENTS	256
 #define SCALE_MAX_QPS		100000
 #define SCALE_MAX_CQS		1024
+#define SCALE_MAX_MEM		KMALLOC_MAX_SIZE	/* bytes of a run, in one piece */
 
 static unsigned int clients = 1;
 module_param(clients, uint, 0444);
@@ -161,6 +162,19 @@ static int scale_register(void)
 	return 0;
 }
 
+static int scale_check_messages(void)
+{
+	if (!params.depth || !params.messages || !params.size) {
+		pr_err("depth, messages and size must not be 0\n");
+		return -ERANGE;
+	}
+	if (scale_mem_size(&params) > SCALE_MAX_MEM) {
+		pr_err("2 * size * cpus exceeds %lu bytes\n", SCALE_MAX_MEM);
+		return -ERANGE;
+	}
+	return 0;
+}
+
 static int scale_check(void)
 {
 	if (!clients || clients > SCALE_MAX_CLIENTS) {
@@ -180,11 +194,7 @@ static int scale_check(void)
 		       params.qps, params.cqs, params.cpus, SCALE_MAX_CQS);
 		return -ERANGE;
 	}
-	if (!params.depth || !params.messages || !params.size) {
-		pr_err("depth, messages and size must not be 0\n");
-		return -ERANGE;
-	}
-	return 0;
+	return scale_check_messages();
 }
 
 /* Runs on the first device, which stays while the mutex is held. */

@@ -32,9 +32,9 @@ static const int scale_qp_masks[] = {
 
 static int scale_memory(struct scale_run *run)
 {
-	size_t size = 2 * run->p.size * run->p.cpus;
+	size_t size = scale_mem_size(&run->p);
 
-	run->mem = kzalloc(size, GFP_KERNEL);
+	run->mem = kzalloc(size, GFP_KERNEL | __GFP_NOWARN);
 	if (!run->mem)
 		return -ENOMEM;
 	run->dma = ib_dma_map_single(run->dev, run->mem, size, DMA_BIDIRECTIONAL);
@@ -98,7 +98,7 @@ static void scale_teardown(struct scale_run *run)
 
 	scale_destroy(run, 0);
 	if (run->mem)
-		ib_dma_unmap_single(run->dev, run->dma, 2 * run->p.size * run->p.cpus,
+		ib_dma_unmap_single(run->dev, run->dma, scale_mem_size(&run->p),
 				    DMA_BIDIRECTIONAL);
 	kfree(run->mem);
 	for (i = 0; run->cqs && i < run->p.cqs && run->cqs[i]; i++)

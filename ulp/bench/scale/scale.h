@@ -9,6 +9,7 @@
 #ifndef KVERBS_SCALE_H
 #define KVERBS_SCALE_H
 
+#include <linux/overflow.h>
 #include <linux/types.h>
 #include <rdma/ib_verbs.h>
 
@@ -60,7 +61,7 @@ struct scale_result {
  * @cqs: array of @p.cqs
  * @qps: array of @p.qps
  * @nr: number of queue pairs that exist
- * @mem: two messages for each CPU: the source, and the destination
+ * @mem: scale_mem_size() bytes
  * @dma: the address of @mem for the device
  */
 struct scale_run {
@@ -74,6 +75,12 @@ struct scale_run {
 	void *mem;
 	u64 dma;
 };
+
+/* Two messages for each CPU: the source, and the destination. SIZE_MAX if that is too much. */
+static inline size_t scale_mem_size(const struct scale_params *p)
+{
+	return array3_size(2, p->cpus, p->size);
+}
 
 /* The CQ of a pair of queue pairs. */
 static inline struct ib_cq *scale_cq(const struct scale_run *run, u32 pair)

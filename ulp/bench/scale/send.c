@@ -163,7 +163,7 @@ static void scale_sender_init(struct scale_sender *s, struct scale_run *run, u32
 	s->index = index;
 	s->qps = run->nr / run->p.cpus;
 	for (i = 0; i < 2; i++) {
-		s->sge[i].addr = run->dma + (2 * index + i) * run->p.size;
+		s->sge[i].addr = run->dma + (2 * index + i) * (u64)run->p.size;
 		s->sge[i].length = run->p.size;
 		s->sge[i].lkey = run->pd->local_dma_lkey;
 	}
@@ -253,7 +253,7 @@ int scale_send(struct scale_run *run, u64 *ns)
 		start = min(start, senders[i].start);
 		end = max(end, senders[i].end);
 	}
-	*ns = div_u64(end - start, cpus * run->p.messages);
+	*ns = div64_u64(end - start, (u64)cpus * run->p.messages);
 	kfree(senders);
 	return ret;
 }
