@@ -79,6 +79,9 @@ static inline int two_cpus_thread(void *arg)
 
 static inline int two_cpus_begin(struct two_cpus_thread *t, unsigned int cpu)
 {
+	/* One has gone offline since they were counted. */
+	if (cpu >= nr_cpu_ids)
+		return -ENXIO;
 	init_completion(&t->ready);
 	t->task = kthread_create_on_node(two_cpus_thread, t, cpu_to_node(cpu),
 					 KBUILD_MODNAME "/%u", cpu);
@@ -110,11 +113,12 @@ static inline int two_cpus_batch(struct two_cpus *work, u32 nr)
 	u32 made = 0, i;
 	atomic_t away;
 
-	for (; made < nr && !ret; cpu = cpumask_next(cpu, cpu_online_mask)) {
+	for (; made < nr; made++) {
 		t[made] = (struct two_cpus_thread) { .work = work, .go = &go, .away = &away };
 		ret = two_cpus_begin(&t[made], cpu);
-		if (!ret)
-			made++;
+		if (ret)
+			break;
+		cpu = cpumask_next(cpu, cpu_online_mask);
 	}
 	atomic_set(&away, made);
 	complete_all(&go);
@@ -131,8 +135,8 @@ static inline int two_cpus_batch(struct two_cpus *work, u32 nr)
 }
 
 /*
- * A batch of one thread, and one of two; @work->ns is U64_MAX before the first. There
- * must be two CPUs. Returns 0, or an error of kthread_create() or @work->turn.
+ * A batch of one thread, and one of two; @work->ns is U64_MAX before the first. Returns 0;
+ * -ENXIO with fewer than two CPUs; or an error of kthread_create() or @work->turn.
  */
 static inline int two_cpus_batches(struct two_cpus *work)
 {

@@ -151,8 +151,8 @@ static int cpus_turn_apart(void *pd)
 
 /*
  * Measures until the gain is @enough per cent, or, after many batches, nearly the gain of
- * threads that share nothing. Returns 0; -ENXIO with one CPU; or an error of
- * two_cpus_batches(), as bench_cost() does.
+ * threads that share nothing. Returns 0; -ENXIO with one CPU, also if there were two at first;
+ * or an error of two_cpus_batches(), as bench_cost() does.
  */
 int bench_cpus(struct seq_file *s, struct ib_pd *pd, u32 enough)
 {

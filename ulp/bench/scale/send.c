@@ -174,6 +174,9 @@ static int scale_sender_start(struct scale_sender *s, unsigned int cpu)
 {
 	struct task_struct *task;
 
+	/* One has gone offline since they were counted. */
+	if (cpu >= nr_cpu_ids)
+		return -ENODEV;
 	task = kthread_create_on_node(scale_thread, s, cpu_to_node(cpu), KBUILD_MODNAME "/%u",
 				      cpu);
 	if (IS_ERR(task))
@@ -201,12 +204,13 @@ static int scale_threads(struct scale_run *run, struct scale_sender *senders, at
 	u32 i, made = 0;
 	int ret = 0, ended;
 
-	for (; made < run->p.cpus && !ret; cpu = cpumask_next(cpu, cpu_online_mask)) {
+	for (; made < run->p.cpus; made++) {
 		senders[made].go = &go;
 		senders[made].over = &over;
 		ret = scale_sender_start(&senders[made], cpu);
-		if (!ret)
-			made++;
+		if (ret)
+			break;
+		cpu = cpumask_next(cpu, cpu_online_mask);
 	}
 	atomic_set(away, made);
 	complete_all(&go);
