@@ -37,8 +37,9 @@
  * The module makes one run when it is loaded, unless run=0. It loads if the
  * run could be set up; a failure of the run itself is in the result. A write
  * to 'run' performs a run and returns its error: -EIO after error completions
- * or wrong data, -ENODEV if a device went away, -ETIMEDOUT, -EINTR, or the
- * reason why it could not be set up; -EBUSY while another run is in progress.
+ * or wrong data, -ENODEV if a device went away, -ENXIO if a CPU did before its
+ * pairs were started, -ETIMEDOUT, -EINTR, or the reason why it could not be set
+ * up; -EBUSY while another run is in progress.
  *
  * <debugfs>/kverbs_pingpong/result has words key=value about the last run, on a
  * few lines: initiator target ctx op size window iters sges pairs cpus plain srq

@@ -7,6 +7,7 @@
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
+#include <linux/cpu.h>
 #include <linux/cpumask.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -282,15 +283,44 @@ static void pp_poll_all(struct pp_run *run)
 	}
 }
 
-static long pp_start_pair(void *arg)
+static void pp_start_pair(struct pp_pair *pair)
 {
-	struct pp_pair *pair = arg;
-
 	if (pair->run->op == PP_MEMCPY)
 		pp_traffic_copy(pair);
 	else
 		pp_traffic_start(pair);
-	return 0;
+}
+
+/* A pair that a certain CPU is to start. */
+struct pp_start {
+	struct work_struct work;
+	struct pp_pair *pair;
+};
+
+static void pp_start_work(struct work_struct *work)
+{
+	pp_start_pair(container_of(work, struct pp_start, work)->pair);
+}
+
+/*
+ * No CPU goes offline between its choice and the queueing; if it does later, another one takes
+ * the work over. So the lock need not be held for as long as the pair takes, which is the whole
+ * run with op=memcpy. Returns 0, or -ENXIO if there are not that many CPUs any more.
+ */
+static int pp_start_on(struct pp_pair *pair, u32 nth)
+{
+	struct pp_start start = { .pair = pair };
+	unsigned int cpu;
+
+	INIT_WORK_ONSTACK(&start.work, pp_start_work);
+	cpus_read_lock();
+	cpu = cpumask_nth(nth, cpu_online_mask);
+	if (cpu < nr_cpu_ids)
+		schedule_work_on(cpu, &start.work);
+	cpus_read_unlock();
+	flush_work(&start.work);
+	destroy_work_on_stack(&start.work);
+	return cpu < nr_cpu_ids ? 0 : -ENXIO;
 }
 
 /*
@@ -300,17 +330,19 @@ static long pp_start_pair(void *arg)
  */
 static void pp_start_all(struct pp_run *run)
 {
-	u32 i, nth;
+	int ret = 0;
+	u32 i;
 
-	for (i = 0; i < run->p.pairs; i++) {
-		if (!run->p.cpus) {
+	for (i = 0; !ret && i < run->p.pairs; i++) {
+		if (run->p.cpus)
+			ret = pp_start_on(&run->pairs[i], i % run->p.cpus);
+		else
 			pp_start_pair(&run->pairs[i]);
-			continue;
-		}
-		nth = i % run->p.cpus;
-		work_on_cpu(cpumask_nth(nth, cpu_online_mask), pp_start_pair,
-			    &run->pairs[i]);
 	}
+	if (ret && pp_run_first_report(run, PP_SAID_STATUS))
+		pr_err("cpus=%u: one has gone offline\n", run->p.cpus);
+	if (ret)
+		pp_run_stop(run, ret);
 }
 
 static void pp_go(struct pp_run *run)
