@@ -5,10 +5,10 @@
  * well and compares the two. Its messages are RDMA WRITEs of no bytes, which
  * every queue pair sends to itself.
  *
- * Locks: cqb_mutex is held for the duration of a run, and guards the list of
- * devices and the result. cqb_stop_lock guards cqb_current, so that the removal
- * of a device can stop the run; it then takes cqb_mutex to wait for the end of
- * the run.
+ * Locks: cqb_mutex is held for the duration of a run, and guards the result.
+ * cqb_devs_lock guards the list of devices and cqb_current: a run either does not
+ * find a device that is being removed, or is stopped; then the removal takes
+ * cqb_mutex to wait for its end. cqb_devs_lock nests inside cqb_mutex.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -102,12 +102,12 @@ struct cqb_dev {
 	struct ib_device *ibdev;
 };
 
-static LIST_HEAD(cqb_devs);
 static char cqb_result_line[CQB_MAX_LINE];
 static DEFINE_MUTEX(cqb_mutex);
 
+static LIST_HEAD(cqb_devs);
 static struct cqb_run *cqb_current;
-static DEFINE_SPINLOCK(cqb_stop_lock);
+static DEFINE_SPINLOCK(cqb_devs_lock);
 
 static struct dentry *cqb_dir;
 
@@ -128,32 +128,35 @@ static int cqb_add(struct ib_device *ibdev)
 		return -ENOMEM;
 	cdev->ibdev = ibdev;
 	ib_set_client_data(ibdev, &cqb_client, cdev);
-	mutex_lock(&cqb_mutex);
+	spin_lock(&cqb_devs_lock);
 	list_add_tail(&cdev->list, &cqb_devs);
-	mutex_unlock(&cqb_mutex);
+	spin_unlock(&cqb_devs_lock);
 	return 0;
 }
 
 static void cqb_remove(struct ib_device *ibdev, void *client_data)
 {
 	struct cqb_dev *cdev = client_data;
+	bool used;
 
-	spin_lock(&cqb_stop_lock);
-	if (cqb_current && cqb_current->dev == ibdev)
-		cqb_stop(cqb_current, -ENODEV);
-	spin_unlock(&cqb_stop_lock);
-
-	mutex_lock(&cqb_mutex);
+	spin_lock(&cqb_devs_lock);
 	list_del(&cdev->list);
-	mutex_unlock(&cqb_mutex);
+	used = cqb_current && cqb_current->dev == ibdev;
+	if (used)
+		cqb_stop(cqb_current, -ENODEV);
+	spin_unlock(&cqb_devs_lock);
 	kfree(cdev);
+	if (!used)
+		return;
+	mutex_lock(&cqb_mutex);
+	mutex_unlock(&cqb_mutex);
 }
 
 static struct ib_device *cqb_find(const char *name)
 {
 	struct cqb_dev *cdev;
 
-	lockdep_assert_held(&cqb_mutex);
+	lockdep_assert_held(&cqb_devs_lock);
 	list_for_each_entry(cdev, &cqb_devs, list)
 		if (!*name || !strcmp(dev_name(&cdev->ibdev->dev), name))
 			return cdev->ibdev;
@@ -161,11 +164,25 @@ static struct ib_device *cqb_find(const char *name)
 	return NULL;
 }
 
-static void cqb_publish(struct cqb_run *run)
+/*
+ * Finds the device, whose removal stops the run, and waits for it, until cqb_end(). Returns 0, or
+ * -ENODEV without a device.
+ */
+static int cqb_begin(struct cqb_run *run)
 {
-	spin_lock(&cqb_stop_lock);
-	cqb_current = run;
-	spin_unlock(&cqb_stop_lock);
+	spin_lock(&cqb_devs_lock);
+	run->dev = cqb_find(run->p.device);
+	if (run->dev)
+		cqb_current = run;
+	spin_unlock(&cqb_devs_lock);
+	return run->dev ? 0 : -ENODEV;
+}
+
+static void cqb_end(void)
+{
+	spin_lock(&cqb_devs_lock);
+	cqb_current = NULL;
+	spin_unlock(&cqb_devs_lock);
 }
 
 static void cqb_print(const struct cqb_run *run, const struct cqb_result *r)
@@ -193,19 +210,14 @@ static int cqb_perform(struct cqb_run *run)
 
 	lockdep_assert_held(&cqb_mutex);
 	cqb_result_line[0] = '\0';
-	ret = cqb_run_prepare(run);
+	ret = cqb_run_prepare(run) ?: cqb_begin(run);
 	if (ret)
 		return ret;
-	run->dev = cqb_find(run->p.device);
-	if (!run->dev)
-		return -ENODEV;
-	cqb_publish(run);
 	ret = cqb_run(run, &res);
-	cqb_publish(NULL);
-	if (ret)
-		return ret;
-	cqb_print(run, &res);
-	return res.err;
+	if (!ret)
+		cqb_print(run, &res);
+	cqb_end();
+	return ret ?: res.err;
 }
 
 static int cqb_parse_one(struct cqb_params *p, char *word)
