@@ -64,6 +64,14 @@ static int say_not_started(const char *device, int error)
 	return say_error("cannot start to capture on %s: %s", device, strerror(error));
 }
 
+static int say_not_created(const char *path, int error)
+{
+	if (error == EMLINK)
+		return say_error("cannot write %s: it has other names (hard links), so it may be a\n"
+				 "  file that matters. Remove it, or write to a new one", path);
+	return say_error("cannot write %s: %s", path, strerror(error));
+}
+
 /* --- writing ------------------------------------------------------------------- */
 
 /* Return: whether this can be a record. */
@@ -216,7 +224,8 @@ static bool is_open_already(const char *path)
 /*
  * Creates a file that only its owner can read, because it gets messages of all processes; it keeps
  * who may read it if it is open already. Whatever else is there must be ours, and until that is
- * known, it is left as it is.
+ * known, it is left as it is. That it is ours is not enough: another user may have given this name
+ * to any of our files.
  */
 static FILE *create_private(const char *path)
 {
@@ -232,6 +241,8 @@ static FILE *create_private(const char *path)
 		file = fdopen(fd, "w");
 	else if (st.st_uid != geteuid())
 		errno = EPERM;
+	else if (S_ISREG(st.st_mode) && st.st_nlink != 1)
+		errno = EMLINK;
 	else if (!S_ISREG(st.st_mode) || (!fchmod(fd, 0600) && !ftruncate(fd, 0)))
 		file = fdopen(fd, "w");
 out:
@@ -247,7 +258,7 @@ static int capture_file(struct capture *cap, const char *path)
 
 	cap->out = to_stdout ? stdout : create_private(path);
 	if (!cap->out)
-		return say_error("cannot write %s: %s", path, strerror(errno));
+		return say_not_created(path, errno);
 	status = capture_to(cap);
 	if (!to_stdout && fclose(cap->out) && status == STATUS_OK)
 		status = say_error("cannot write %s: %s", path, strerror(errno));
