@@ -490,7 +490,7 @@ check "wrong arguments are told, with exit status 2" usage
 load kverbs contract=warn || exit 1
 check "without the interface it says what to do" told_to_load "kverbs_ca is not loaded"
 load kverbs_ca || exit 1
-check "without a driver it says what to do" told_to_load "(kverbs_emu)"
+check "without a driver it says what to do" told_to_load "modprobe kverbs_emu"
 load kverbs_emu devices=2 ports=2 netdev=,dummy0 || exit 1
 
 check "list has a line for each device" lists
