@@ -375,6 +375,24 @@ monitors_removal() {
 	ends && has /tmp/monitor 'rail0  *removed' && echo 1 >$RAIL/enable
 }
 
+# The line of the event does not fit into the pipe.
+monitors_unread() {
+	mkfifo /tmp/pipe
+	exec 5<>/tmp/pipe
+	dd if=/dev/zero of=/tmp/pipe bs=4096 count=16 2>/dev/null
+	: >/tmp/watching
+	timeout -s KILL 60 kverbs monitor emu0 >/tmp/pipe 2>/tmp/watching &
+	monitor=$!
+	until_seen '^watching' /tmp/watching && echo down >$CONFIG/emu0/port1/state &&
+		until_seen pipe_write /proc/$monitor/wchan
+	sleeps=$?
+	echo active >$CONFIG/emu0/port1/state
+	ends TERM && [ $sleeps -eq 0 ]
+	ok=$?
+	exec 5>&-
+	return $ok
+}
+
 # --- reg ---------------------------------------------------------------------------
 
 registers() {
@@ -514,6 +532,7 @@ check "monitor --json has a document in each line, and --count ends it" monitors
 check "monitor tells how many events were lost" monitors_overflow
 check "monitor watches devices that come" monitors_coming_and_going
 check "monitor ends with its device" monitors_removal
+check "monitor ends by a signal though nobody reads what it writes" monitors_unread
 
 check "reg tells keys, time and path" registers
 check "reg has memory of the path that is wanted" registers_by_path

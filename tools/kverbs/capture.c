@@ -6,11 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -137,28 +134,22 @@ static int read_some(struct capture *cap, uint8_t *buffer, size_t *got, bool *en
 	return status;
 }
 
-/*
- * signals: becomes readable with a signal, and remains so. Not ppoll(2), which lets signals through
- * only while it waits: it would not do so as long as there are messages to read.
- */
-static int capture_loop(struct capture *cap, uint8_t *buffer, int signals)
+static int capture_loop(struct capture *cap, uint8_t *buffer)
 {
-	struct pollfd fds[] = {
-		{ .fd = cap->fd, .events = POLLIN },
-		{ .fd = signals, .events = POLLIN },
-	};
-	size_t got, last = LAST_BYTES;
+	struct pollfd fds = { .fd = cap->fd, .events = POLLIN };
+	size_t got, left = LAST_BYTES;
+	bool last, ended;
 	int status;
-	bool ended;
 
 	do {
-		poll(fds, 2, -1);
+		last = signal_caught();
+		poll_or_signal(&fds, 1);
 		status = read_some(cap, buffer, &got, &ended);
-		if (!fds[1].revents)
+		if (!last)
 			continue;
-		if (!got || got >= last)
+		if (!got || got >= left)
 			break;
-		last -= got;
+		left -= got;
 	} while (status == STATUS_OK && !is_complete(cap) && !ended);
 	return status;
 }
@@ -171,26 +162,14 @@ static uint64_t now(void)
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
-/* SIGINT and SIGTERM end the capture. Return: a file that tells of them, or -1. */
-static int catch_signals(void)
-{
-	sigset_t blocked;
-
-	sigemptyset(&blocked);
-	sigaddset(&blocked, SIGINT);
-	sigaddset(&blocked, SIGTERM);
-	sigprocmask(SIG_BLOCK, &blocked, NULL);
-	return signalfd(-1, &blocked, SFD_CLOEXEC);
-}
-
-static int capture_until(struct capture *cap, uint8_t *buffer, int signals)
+static int capture_until(struct capture *cap, uint8_t *buffer)
 {
 	int status;
 
 	pcapng_start(cap->out, cap->device);
 	fflush(cap->out);
 	fprintf(stderr, "capturing on %s\n", cap->device);
-	status = capture_loop(cap, buffer, signals);
+	status = capture_loop(cap, buffer);
 	pcapng_end(cap->out, now(), cap->frames, cap->lost);
 	fprintf(stderr, "%llu messages, %llu frames, %llu messages lost\n",
 		(unsigned long long)cap->messages, (unsigned long long)cap->frames,
@@ -201,15 +180,13 @@ static int capture_until(struct capture *cap, uint8_t *buffer, int signals)
 static int capture_to(struct capture *cap)
 {
 	uint8_t *buffer = malloc(BUFFER_SIZE);
-	int status, signals = catch_signals();
+	int status;
 
 	if (!buffer)
 		return say_error("no memory");
-	if (signals < 0)
-		status = say_error("cannot wait for signals: %s", strerror(errno));
-	else
-		status = capture_until(cap, buffer, signals);
-	close(signals);
+	status = catch_signals(fileno(cap->out));
+	if (status == STATUS_OK)
+		status = capture_until(cap, buffer);
 	free(buffer);
 	return status;
 }
@@ -260,8 +237,13 @@ static int capture_file(struct capture *cap, const char *path)
 	if (!cap->out)
 		return say_not_created(path, errno);
 	status = capture_to(cap);
-	if (!to_stdout && fclose(cap->out) && status == STATUS_OK)
+	if (to_stdout)
+		fflush(stdout);
+	else if (fclose(cap->out) && status == STATUS_OK)
 		status = say_error("cannot write %s: %s", path, strerror(errno));
+	if (output_given_up())
+		status = say_error("%s lacks the last frames: nobody reads it",
+				   to_stdout ? "standard output" : path);
 	return status;
 }
 

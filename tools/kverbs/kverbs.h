@@ -12,6 +12,7 @@
  *	json.c		a writer
  *	devices.c	which devices exist, and what sysfs says about them
  *	switch.c, stack.c	the two RDMA stacks: stack.h
+ *	signals.c	SIGINT and SIGTERM, for commands that run until then
  *	emulated.c	files of emulated devices: emulated.h
  *	files.c		files of the machine, below another root if that is wanted: files.h
  *	error.c		messages about errors and what to do about them
@@ -22,6 +23,7 @@
 #ifndef KVERBS_H
 #define KVERBS_H
 
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -108,6 +110,19 @@ int open_ca(struct ca *ca, const char *device, int flags);
 int say_request_error(const char *device, const char *what, int error);
 /* Flushes stdout. Return: status, or STATUS_FAILED if writing fails. */
 int finish_output(int status);
+
+/* signals.c */
+/*
+ * From here on SIGINT and SIGTERM are only noted, and interrupt poll_or_signal(); output to fd that
+ * does not go on after one of them is given up. Return: STATUS_OK or STATUS_FAILED.
+ */
+int catch_signals(int fd);
+/* Called whenever the output has gone on, for it then gets its time anew. */
+bool signal_caught(void);
+/* Whether some of the output has gone nowhere. */
+bool output_given_up(void);
+/* As poll(2) without a limit; does not wait once a signal was caught. */
+int poll_or_signal(struct pollfd *fds, nfds_t count);
 
 /* memory.c */
 #define MEMORY_SYSTEM	"system"

@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * kverbs monitor: prints events as they come, a line each. Without names of
- * devices it watches all of them, and those that appear while it runs. It waits
- * for SIGINT and SIGTERM as for events.
+ * devices it watches all of them, and those that appear while it runs.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,7 +33,6 @@ struct watch {
  * @watches: the devices
  * @count: number of @watches
  * @dir: inotify descriptor for new devices, or -1
- * @signals: signalfd of SIGINT and SIGTERM
  * @json: print lines of JSON
  * @left: events left until the command ends; 0 for no limit
  * @ended: enough events were seen
@@ -46,7 +41,6 @@ struct monitor {
 	struct watch *watches;
 	size_t count;
 	int dir;
-	int signals;
 	bool json;
 	uint64_t left;
 	bool ended;
@@ -358,8 +352,7 @@ static int wait_for_any(struct monitor *monitor, struct pollfd *fds)
 		fds[i] = (struct pollfd) { .fd = monitor->watches[i].ca.fd,
 					   .events = POLLIN };
 	fds[i] = (struct pollfd) { .fd = monitor->dir, .events = POLLIN };
-	fds[i + 1] = (struct pollfd) { .fd = monitor->signals, .events = POLLIN };
-	return poll(fds, monitor->count + 2, -1);
+	return poll_or_signal(fds, monitor->count + 1);
 }
 
 /* Starts with the last device, so that removals do not move those that are yet to be read. */
@@ -368,7 +361,6 @@ static void read_all(struct monitor *monitor, const struct pollfd *fds,
 {
 	size_t i = monitor->count;
 	bool new_devices = fds[i].revents;
-	bool interrupted = fds[i + 1].revents;
 
 	while (i-- && !monitor->ended)
 		if (fds[i].revents &&
@@ -376,18 +368,18 @@ static void read_all(struct monitor *monitor, const struct pollfd *fds,
 			watch_drop(monitor, i);
 	if (new_devices && !monitor->ended)
 		read_dir(monitor);
-	/* Handled after the events that came before the signal. */
-	if (interrupted)
-		monitor->ended = true;
 }
 
 static int watch_until_end(struct monitor *monitor)
 {
 	int status = STATUS_OK;
 	struct pollfd *fds;
+	bool last;
 
 	while (monitor->count && !monitor->ended && !ferror(stdout)) {
-		fds = calloc(monitor->count + 2, sizeof(*fds));
+		/* Those events that came before a signal are still shown. */
+		last = signal_caught();
+		fds = calloc(monitor->count + 1, sizeof(*fds));
 		if (!fds)
 			return say_error("no memory");
 		if (wait_for_any(monitor, fds) >= 0) {
@@ -396,21 +388,10 @@ static int watch_until_end(struct monitor *monitor)
 			status = say_error("poll: %s", strerror(errno));
 			monitor->ended = true;
 		}
+		monitor->ended |= last;
 		free(fds);
 	}
 	return status;
-}
-
-/* Makes the signals end the command only while it waits, when all events have been written. */
-static int catch_signals(void)
-{
-	sigset_t signals;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
 static void say_watching(const struct monitor *monitor)
@@ -425,11 +406,10 @@ static void say_watching(const struct monitor *monitor)
 
 static int run_monitor(struct monitor *monitor, char **names, int count)
 {
-	int status;
+	int status = catch_signals(STDOUT_FILENO);
 
-	monitor->signals = catch_signals();
-	if (monitor->signals < 0)
-		return say_error("signalfd: %s", strerror(errno));
+	if (status != STATUS_OK)
+		return status;
 	if (count)
 		status = watch_named(monitor, names, count);
 	else
@@ -443,7 +423,6 @@ static int run_monitor(struct monitor *monitor, char **names, int count)
 	free(monitor->watches);
 	if (monitor->dir >= 0)
 		close(monitor->dir);
-	close(monitor->signals);
 	return status;
 }
 
