@@ -375,6 +375,29 @@ monitors_removal() {
 	ends && has /tmp/monitor 'rail0  *removed' && echo 1 >$RAIL/enable
 }
 
+# The user may open only one of three files, and that of a device that has gone.
+monitors_what_it_may() {
+	mknod $NODES/gone c 4095 1
+	chmod 600 $NODES/emu1 $NODES/rail0
+	: >/tmp/watching
+	as_user timeout -s KILL 60 kverbs monitor --count 1 >/tmp/monitor 2>/tmp/watching &
+	monitor=$!
+	until_seen '^watching' /tmp/watching
+	echo down >$CONFIG/emu0/port1/state
+	echo active >$CONFIG/emu0/port1/state
+	ends && count_is 1 /tmp/monitor 'emu0/1  *port_error' &&
+		has /tmp/watching '^watching emu0$' "cannot read $NODES/emu1: Permission" \
+			"cannot read $NODES/rail0: Permission" && count_is 0 /tmp/watching gone
+	ok=$?
+	chmod 600 $NODES/emu0
+	[ $ok -eq 0 ] && gives 1 as_user kverbs monitor && err "cannot read $NODES/emu0" \
+		"cannot read $NODES/rail0"
+	ok=$?
+	chmod 644 $NODES/*
+	rm $NODES/gone
+	return $ok
+}
+
 # The line of the event does not fit into the pipe.
 monitors_unread() {
 	mkfifo /tmp/pipe
@@ -532,6 +555,7 @@ check "monitor --json has a document in each line, and --count ends it" monitors
 check "monitor tells how many events were lost" monitors_overflow
 check "monitor watches devices that come" monitors_coming_and_going
 check "monitor ends with its device" monitors_removal
+check "monitor watches what it may, and tells the rest" monitors_what_it_may
 check "monitor ends by a signal though nobody reads what it writes" monitors_unread
 
 check "reg tells keys, time and path" registers

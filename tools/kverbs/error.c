@@ -113,7 +113,7 @@ int say_open_error(const char *device, int error, bool write)
 	}
 }
 
-static int say_open_ca_error(const char *device, int error)
+int say_open_ca_error(const char *device, int error)
 {
 	switch (error) {
 	case -EMFILE:

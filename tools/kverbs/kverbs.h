@@ -101,6 +101,8 @@ int say_error(const char *format, ...) __printf(1, 2);
 int say_no_device(void);
 /* ca_open_file() has failed. Return: STATUS_FAILED. */
 int say_open_error(const char *device, int error, bool write);
+/* ca_open() has failed. Return: STATUS_FAILED. */
+int say_open_ca_error(const char *device, int error);
 /*
  * Opens a device's file and its channel adapter, and reports errors.
  * Return: STATUS_OK or STATUS_FAILED, with nothing left open.

@@ -186,16 +186,19 @@ static void show_event(struct monitor *monitor, const struct watch *watch,
 
 /* --- devices --------------------------------------------------------------- */
 
+/* Takes over ca, or closes it. Return: STATUS_OK or STATUS_FAILED. */
 static int watch_add(struct monitor *monitor, const char *name,
-		     const struct ca *ca)
+		     struct ca *ca)
 {
 	struct watch *watches, *watch;
 	struct stat st = {};
 
 	watches = realloc(monitor->watches,
 			  (monitor->count + 1) * sizeof(*watches));
-	if (!watches)
+	if (!watches) {
+		ca_close_file(ca);
 		return say_error("no memory");
+	}
 	monitor->watches = watches;
 	watch = &watches[monitor->count++];
 	fstat(ca->fd, &st);
@@ -218,12 +221,7 @@ static int watch_open(struct monitor *monitor, const char *name)
 	struct ca ca;
 	int status = open_ca(&ca, name, O_RDONLY | O_NONBLOCK);
 
-	if (status != STATUS_OK)
-		return status;
-	status = watch_add(monitor, name, &ca);
-	if (status != STATUS_OK)
-		ca_close_file(&ca);
-	return status;
+	return status == STATUS_OK ? watch_add(monitor, name, &ca) : status;
 }
 
 static int watch_named(struct monitor *monitor, char **names, int count)
@@ -235,6 +233,28 @@ static int watch_named(struct monitor *monitor, char **names, int count)
 	return status;
 }
 
+static bool is_gone(int error)
+{
+	return error == -ENOENT || error == -ENXIO || error == -ENODEV;
+}
+
+/* Watches a device unless it has gone since it was found, and reports other errors. */
+static int watch_found(struct monitor *monitor, const char *name)
+{
+	struct ca ca;
+	int ret;
+
+	ret = ca_open_file(&ca, name, O_RDONLY | O_NONBLOCK);
+	if (ret)
+		return is_gone(ret) ? STATUS_OK : say_open_error(name, ret, false);
+	ret = ca_open(&ca, 0);
+	if (!ret)
+		return watch_add(monitor, name, &ca);
+	ca_close_file(&ca);
+	return is_gone(ret) ? STATUS_OK : say_open_ca_error(name, ret);
+}
+
+/* Goes on without those that it may not watch. */
 static int watch_all(struct monitor *monitor)
 {
 	struct devices devices;
@@ -249,12 +269,13 @@ static int watch_all(struct monitor *monitor)
 	ret = devices_find(&devices);
 	if (ret)
 		return say_error("cannot read %s: %s", CA_DIR, strerror(-ret));
-	if (!devices.count)
-		return say_no_device();
-	for (i = 0; i < devices.count && status == STATUS_OK; i++)
-		status = watch_open(monitor, devices.names[i]);
+	for (i = 0; i < devices.count; i++)
+		if (watch_found(monitor, devices.names[i]) != STATUS_OK)
+			status = STATUS_FAILED;
 	devices_free(&devices);
-	return status;
+	if (monitor->count)
+		return STATUS_OK;
+	return status == STATUS_OK ? say_no_device() : status;
 }
 
 /* Tells whether a device is watched already: a renamed one has a new file with the old number. */
@@ -292,11 +313,12 @@ static void watch_new(struct monitor *monitor, const char *name)
 	struct ca ca;
 
 	if (!ca_open_file(&ca, name, O_RDONLY | O_NONBLOCK) &&
-	    !is_watched(monitor, name, ca.fd) && !ca_open(&ca, 0) &&
-	    !watch_add(monitor, name, &ca))
-		show_new(monitor, &monitor->watches[monitor->count - 1]);
-	else
+	    !is_watched(monitor, name, ca.fd) && !ca_open(&ca, 0)) {
+		if (watch_add(monitor, name, &ca) == STATUS_OK)
+			show_new(monitor, &monitor->watches[monitor->count - 1]);
+	} else {
 		ca_close_file(&ca);
+	}
 }
 
 static void read_dir(struct monitor *monitor)
