@@ -375,6 +375,25 @@ monitors_removal() {
 	ends && has /tmp/monitor 'rail0  *removed' && echo 1 >$RAIL/enable
 }
 
+# What the kernel does when the only device is renamed: the directory goes with the old file. The
+# new name is known as soon as the next device is.
+monitors_new_directory() {
+	monitors || return 1
+	dev=$(cat /sys/class/kverbs_ca/emu0/dev)
+	rm $NODES/emu0
+	rmdir $NODES /dev/infiniband || return 1
+	mkdir -p $NODES
+	mknod $NODES/renamed c "${dev%:*}" "${dev#*:}"
+	mkdir $CONFIG/rail1
+	echo 1 >$CONFIG/rail1/enable
+	until_seen 'rail1  *added' /tmp/monitor
+	echo down >$CONFIG/emu0/port1/state
+	until_seen 'renamed/1  *port_error' /tmp/monitor
+	rmdir $CONFIG/rail1
+	until_seen 'rail1  *removed' /tmp/monitor
+	ends INT && has /tmp/monitor 'rail1  *added' 'renamed/1  *port_error' 'rail1  *removed'
+}
+
 # The user may open only one of three files, and that of a device that has gone.
 monitors_what_it_may() {
 	mknod $NODES/gone c 4095 1
@@ -580,5 +599,8 @@ rmdir $RAIL
 monitors || fail "no monitor"
 unload kverbs_emu
 check "monitor ends when all devices are gone" ends
+load kverbs_emu devices=1
+check "monitor sees what comes to a new directory" monitors_new_directory
+rm -r /dev/infiniband
 unload_all
 check "no file is left" [ ! -e $NODES ]

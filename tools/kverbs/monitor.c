@@ -233,6 +233,25 @@ static int watch_named(struct monitor *monitor, char **names, int count)
 	return status;
 }
 
+/*
+ * Has inotify tell of new files of devices, and of what makes the directories of these, which the
+ * kernel removes with the last file, be it only renamed. From the outside in: what is not there yet
+ * will appear in a directory that is watched. Return: 0 or a negative errno.
+ */
+static int watch_dirs(struct monitor *monitor)
+{
+	static const char * const dirs[] = { "/dev", "/dev/infiniband", CA_DIR };
+	int ret = 0;
+	size_t i;
+
+	for (i = 0; i < COUNT(dirs); i++)
+		if (inotify_add_watch(monitor->dir, dirs[i],
+				      IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0 &&
+		    errno != ENOENT)
+			ret = -errno;
+	return ret;
+}
+
 static bool is_gone(int error)
 {
 	return error == -ENOENT || error == -ENXIO || error == -ENODEV;
@@ -263,9 +282,9 @@ static int watch_all(struct monitor *monitor)
 
 	/* Starts before the directory is read, so that no device is missed in between. */
 	monitor->dir = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (monitor->dir >= 0)
-		inotify_add_watch(monitor->dir, CA_DIR,
-				  IN_CREATE | IN_MOVED_TO | IN_ATTRIB);
+	ret = monitor->dir < 0 ? -errno : watch_dirs(monitor);
+	if (ret)
+		say_error("cannot watch for new devices: %s", strerror(-ret));
 	ret = devices_find(&devices);
 	if (ret)
 		return say_error("cannot read %s: %s", CA_DIR, strerror(-ret));
@@ -321,19 +340,24 @@ static void watch_new(struct monitor *monitor, const char *name)
 	}
 }
 
-static void read_dir(struct monitor *monitor)
+/*
+ * Something has changed in the directories. What that was does not matter: if they are new, or too
+ * much has happened, inotify does not have it all.
+ */
+static void look_for_new(struct monitor *monitor)
 {
-	const struct inotify_event *entry;
-	uint64_t buf[READ_SIZE / 8];
-	ssize_t len, at;
+	struct devices devices;
+	char buf[READ_SIZE];
+	size_t i;
 
-	len = read(monitor->dir, buf, sizeof(buf));
-	for (at = 0; at < len && !monitor->ended;
-	     at += sizeof(*entry) + entry->len) {
-		entry = (const void *)((char *)buf + at);
-		if (entry->len)
-			watch_new(monitor, entry->name);
-	}
+	while (read(monitor->dir, buf, sizeof(buf)) > 0)
+		;
+	watch_dirs(monitor);
+	if (devices_find(&devices))
+		return;
+	for (i = 0; i < devices.count && !monitor->ended; i++)
+		watch_new(monitor, devices.names[i]);
+	devices_free(&devices);
 }
 
 /*
@@ -382,14 +406,14 @@ static void read_all(struct monitor *monitor, const struct pollfd *fds,
 		     int *status)
 {
 	size_t i = monitor->count;
-	bool new_devices = fds[i].revents;
+	bool changed = fds[i].revents;
 
 	while (i-- && !monitor->ended)
 		if (fds[i].revents &&
 		    !read_events(monitor, &monitor->watches[i], status))
 			watch_drop(monitor, i);
-	if (new_devices && !monitor->ended)
-		read_dir(monitor);
+	if (changed && !monitor->ended)
+		look_for_new(monitor);
 }
 
 static int watch_until_end(struct monitor *monitor)
