@@ -106,6 +106,17 @@ static int emu_kverbs_req_notify_cq(struct ib_cq *ibcq, enum ib_cq_notify_flags 
 	return emu_req_notify_cq(ibcq, flags, ibcq->lane);
 }
 
+/*
+ * The limits of moderation are for the kernel only, which does not ask the device: processes, which
+ * do, have no moderation.
+ */
+static int emu_enable_driver(struct ib_device *ibdev)
+{
+	ibdev->attrs.cq_caps.max_cq_moderation_count = EMU_MAX_MOD_COUNT;
+	ibdev->attrs.cq_caps.max_cq_moderation_period = EMU_MAX_MOD_PERIOD;
+	return 0;
+}
+
 static const struct ib_device_ops emu_core_ops = {
 	.req_notify_cq = emu_kverbs_req_notify_cq,
 	.alloc_fmr = emu_alloc_fmr,
@@ -118,6 +129,7 @@ static const struct ib_device_ops emu_core_ops = {
 	.destroy_cq = emu_core_destroy_cq,
 	.destroy_qp = emu_core_destroy_qp,
 	.destroy_srq = emu_core_destroy_srq,
+	.enable_driver = emu_enable_driver,
 	.map_phys_fmr = emu_map_phys_fmr,
 	.modify_cq = emu_user_modify_cq,
 	.modify_srq = emu_user_modify_srq,

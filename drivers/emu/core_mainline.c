@@ -447,6 +447,9 @@ static int emu_check_qp_init(const struct ib_device *ibdev, const struct ib_qp_i
 	const struct ib_device_attr *limit = &ibdev->attrs;
 	const struct ib_qp_cap *cap = &init->cap;
 
+	/* First, as some types have no receive CQ. */
+	if (!emu_has_qp_type(init->qp_type))
+		return -EOPNOTSUPP;
 	if (!init->send_cq || init->send_cq->device != ibdev ||
 	    !init->recv_cq || init->recv_cq->device != ibdev ||
 	    (init->srq && init->srq->device != ibdev))

@@ -36,6 +36,7 @@
 
 #define EMU_DEVICE_CAPS							\
 	(IB_DEVICE_BAD_PKEY_CNTR | IB_DEVICE_BAD_QKEY_CNTR |		\
+	 IB_DEVICE_CHANGE_PHY_PORT |					\
 	 IB_DEVICE_CURR_QP_STATE_MOD | IB_DEVICE_PORT_ACTIVE_EVENT |	\
 	 IB_DEVICE_SYS_IMAGE_GUID | IB_DEVICE_RC_RNR_NAK_GEN |		\
 	 IB_DEVICE_UD_AV_PORT_ENFORCE | IB_DEVICE_SRQ_RESIZE |		\
@@ -68,8 +69,6 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_sge_rd = EMU_MAX_SGE,
 		.max_cq = EMU_MAX_CQ,
 		.max_cqe = EMU_MAX_CQE,
-		.cq_caps.max_cq_moderation_count = EMU_MAX_MOD_COUNT,
-		.cq_caps.max_cq_moderation_period = EMU_MAX_MOD_PERIOD,
 		.max_mr = EMU_MAX_MR,
 		.max_mw = EMU_MAX_MW,
 		.max_pd = EMU_MAX_PD,
@@ -85,7 +84,7 @@ static int emu_query_device(struct ib_device *ibdev, struct ib_device_attr *attr
 		.max_mcast_qp_attach = EMU_MAX_MCAST_QPS,
 		.max_total_mcast_qp_attach = EMU_MAX_MCAST_QPS * EMU_MAX_MCAST_GROUPS,
 		.max_fast_reg_page_list_len = EMU_MAX_PAGE_LIST,
-		.max_pkeys = EMU_PKEY_TBL_LEN,
+		.max_pkeys = emu_pkey_tbl_len(to_edev(ibdev)),
 		.local_ca_ack_delay = EMU_DELAY,
 	};
 	emu_core_query_device(to_edev(ibdev), attr);

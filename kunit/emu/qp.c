@@ -420,6 +420,59 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->sent, s->received);
 }
 
+/* Until the message under way is finished, the queue pair can only fail, or be reset. */
+static void q4_draining_is_not_cut_short(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	u64 before = rig_counter(test, &r->a, NOT_READY);
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
+	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
+	KUNIT_EXPECT_EQ(test, -EINVAL, rig_to(r->a.qp, IB_QPS_RTS));
+	KUNIT_EXPECT_EQ(test, -EINVAL, move_path(&r->a, &r->b));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
+	KUNIT_EXPECT_EQ(test, 1, sq_draining(r->a.qp));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
+	rig_expect_event(test, &r->a, IB_EVENT_SQ_DRAINED);
+	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
+	KUNIT_EXPECT_EQ(test, 0, move_path(&r->a, &r->b));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RTS));
+}
+
+static void q4_draining_may_end_in_error_or_reset(struct kunit *test)
+{
+	struct rig *r = rig_up(test, "emu0", "emu1");
+	u64 before = rig_counter(test, &r->a, NOT_READY);
+	struct ib_wc wc;
+
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
+	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
+	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_WR_FLUSH_ERR);
+	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));
+	rig_expect_no_event(test, &r->a);
+}
+
+/* A path is one from a port. */
+static void q4_port_changes_with_the_path(struct kunit *test)
+{
+	struct ib_qp_attr attr = { .port_num = 2 };
+	struct rig *r;
+
+	ports_prepare(test);
+	r = rig_up(test, "emu0", "emu1");
+	KUNIT_EXPECT_TRUE(test, r->a.ibdev->attrs.device_cap_flags & IB_DEVICE_CHANGE_PHY_PORT);
+	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
+	KUNIT_EXPECT_EQ(test, -EINVAL, ib_modify_qp(r->a.qp, &attr, IB_QP_PORT));
+	attr.port_num = 1;
+	KUNIT_EXPECT_EQ(test, 0, ib_modify_qp(r->a.qp, &attr, IB_QP_PORT));
+	KUNIT_ASSERT_EQ(test, 0, move_port(r, 0));
+	KUNIT_EXPECT_EQ(test, 0, move_path(&r->a, &r->b));
+}
+
 static void q5_destroy_while_attached_is_busy(struct kunit *test)
 {
 	union ib_gid gid = { .raw = { 0xff, 0x12, [15] = 1 } };
@@ -560,6 +613,9 @@ static struct kunit_case emu_conform_qp_cases[] = {
 	KUNIT_CASE_PARAM(c3_error_names_request_queue_pair_and_cause, pair_gen_params),
 	KUNIT_CASE_PARAM(c14_resize_below_what_is_there, pair_gen_params),
 	KUNIT_CASE(q3_reset_forgets_what_was_set),
+	KUNIT_CASE(q4_draining_is_not_cut_short),
+	KUNIT_CASE(q4_draining_may_end_in_error_or_reset),
+	KUNIT_CASE(q4_port_changes_with_the_path),
 	KUNIT_CASE_PARAM(q4_message_under_way_is_finished, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_drained_is_told_once_each_time, pair_gen_params),
 	KUNIT_CASE_PARAM(q4_drained_is_told_if_that_move_asks_for_it, pair_gen_params),

@@ -52,6 +52,27 @@ static void r8_gives_up_after_so_many_retries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_INIT, rig_state(r->b.qp));
 }
 
+/* Each refused change comes before the timeout of 67 ms is over, which must not begin anew. */
+static void r8_refused_change_keeps_the_retries(struct kunit *test)
+{
+	struct rig *r = rig_between_two(test);
+	struct ib_wc wc = {};
+	bool ended = false;
+	int i;
+
+	r->timeout = 14;
+	r->retry_cnt = 1;
+	connect_first_only(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
+	for (i = 0; i < 200 && !ended; i++) {
+		KUNIT_EXPECT_EQ(test, -EINVAL, rig_to(r->a.qp, IB_QPS_RTR));
+		usleep_range(20000, 25000);
+		ended = ib_poll_cq(r->a.scq, 1, &wc) == 1;
+	}
+	KUNIT_EXPECT_TRUE(test, ended);
+	KUNIT_EXPECT_EQ(test, IB_WC_RETRY_EXC_ERR, wc.status);
+}
+
 static void r8_waits_for_the_timeout_between_two(struct kunit *test)
 {
 	struct rig *r = rig_between_two(test);
@@ -441,6 +462,7 @@ static void r25_other_partition_is_not_heard(struct kunit *test)
 static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE_PARAM(r8_gives_up_after_so_many_retries, retry_gen_params),
 	KUNIT_CASE(r8_requests_begin_with_the_number_that_is_expected),
+	KUNIT_CASE(r8_refused_change_keeps_the_retries),
 	KUNIT_CASE(r8_waits_for_the_timeout_between_two),
 	KUNIT_CASE_SLOW(r8_each_message_has_its_retries),
 	KUNIT_CASE_SLOW(r9_without_a_timeout_waits_for_ever),

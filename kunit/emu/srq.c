@@ -798,8 +798,28 @@ static void s2_drain_under_traffic(struct kunit *test)
 	d->r->b.qp = NULL;
 }
 
+static void s5_queue_pair_has_no_receive_queue(struct kunit *test)
+{
+	struct shared *s = shared_up(test, "emu0", "emu1");
+	struct ib_qp_init_attr init = s->r->init;
+	struct ib_qp_attr attr;
+
+	init.send_cq = s->r->b.scq;
+	init.recv_cq = s->r->b.rcq;
+	init.srq = s->srq;
+	init.cap.max_recv_wr = 1000000;
+	init.cap.max_recv_sge = 77;
+	kvt_qp(test, s->r->b.pd, &init);
+	KUNIT_EXPECT_EQ(test, 0, init.cap.max_recv_wr);
+	KUNIT_EXPECT_EQ(test, 0, init.cap.max_recv_sge);
+	KUNIT_ASSERT_EQ(test, 0, ib_query_qp(s->r->b.qp, &attr, IB_QP_CAP, &init));
+	KUNIT_EXPECT_EQ(test, 0, attr.cap.max_recv_wr);
+	KUNIT_EXPECT_EQ(test, 0, init.cap.max_recv_sge);
+}
+
 static struct kunit_case emu_conform_srq_cases[] = {
 	KUNIT_CASE_PARAM(s1_limit_is_told_once, pair_gen_params),
+	KUNIT_CASE(s5_queue_pair_has_no_receive_queue),
 	KUNIT_CASE_PARAM(s1_limit_is_armed_again, pair_gen_params),
 	KUNIT_CASE_PARAM(s1_limit_above_what_is_there_is_told_at_once, pair_gen_params),
 	KUNIT_CASE_PARAM(s2_error_leaves_the_srq_alone, ending_gen_params),

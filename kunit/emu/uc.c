@@ -397,7 +397,26 @@ static void u7_receives_go_on_while_sends_fail(struct kunit *test)
 	}
 }
 
+static void u2_message_longer_than_the_receive_is_dropped(struct kunit *test)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1");
+	struct ib_wc wc;
+
+	r->init.qp_type = IB_QPT_UC;
+	rig_start(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 10, 0, 64));
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 11, 0, 256));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 128));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, rig_empty(r->b.rcq));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 2, 0, 64));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 2, 10);
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 3, 0, 128));
+	RIG_EXPECT_DELIVERED(test, r, &wc, 3, 11);
+}
+
 static struct kunit_case emu_conform_uc_cases[] = {
+	KUNIT_CASE(u2_message_longer_than_the_receive_is_dropped),
 	KUNIT_CASE_PARAM(u5_no_receive_posted_on_uc, few_net_gen_params),
 	KUNIT_CASE_PARAM(u5_nobody_at_the_other_end_of_uc, few_net_gen_params),
 	KUNIT_CASE_PARAM(u6_dropped_message_leaves_its_receive, few_net_gen_params),

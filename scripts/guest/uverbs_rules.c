@@ -243,6 +243,25 @@ static bool unknown_opcode(struct pair *p)
 	return true;
 }
 
+/* What there is not is not offered, and refused by that name. */
+static bool absent(struct pair *p)
+{
+	struct ibv_modify_cq_attr moderate = {
+		.attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { .cq_count = 1, .cq_period = 1 },
+	};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_XRC_SEND, .send_cq = p->cq,
+		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+	};
+	struct ibv_device_attr_ex dev;
+
+	NEED(!ibv_query_device_ex(p->ctx, NULL, &dev));
+	NEED(!dev.cq_mod_caps.max_cq_count && !dev.cq_mod_caps.max_cq_period);
+	NEED(ibv_modify_cq(p->cq, &moderate) == EOPNOTSUPP);
+	NEED(!ibv_create_qp(p->pd, &init) && errno == EOPNOTSUPP);
+	return true;
+}
+
 /* What the device says that it has can be had, and nobody gets more. */
 static bool limits(struct pair *p)
 {
@@ -448,6 +467,7 @@ static const struct verbs_case cases[] = {
 	CASE(atomics, false),
 	CASE(unknown_kinds, false),
 	CASE(unknown_opcode, false),
+	CASE(absent, false),
 	CASE(limits, false),
 	CASE(zero_based, false),
 	CASE(full_send_queue, false),

@@ -194,17 +194,10 @@ static int emu_check_init(const struct ib_qp_init_attr *init)
 {
 	u32 flags = 0;
 
-	switch (init->qp_type) {
-	case IB_QPT_UD:
-		flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
-		break;
-	case IB_QPT_RC:
-	case IB_QPT_UC:
-	case IB_QPT_GSI:
-		break;
-	default:
+	if (!emu_has_qp_type(init->qp_type))
 		return -EOPNOTSUPP;
-	}
+	if (init->qp_type == IB_QPT_UD)
+		flags = IB_QP_CREATE_BLOCK_MULTICAST_LOOPBACK;
 	if ((init->create_flags & ~flags) || (init->srq && init->qp_type == IB_QPT_GSI))
 		return -EOPNOTSUPP;
 	return init->cap.max_inline_data > EMU_MAX_INLINE ? -EINVAL : 0;
@@ -309,7 +302,10 @@ int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_ud
 	qp->max_inline = init->cap.max_inline_data;
 	qp->max_send_sge = init->cap.max_send_sge;
 	qp->plain_ops = emu_plain_ops(qp, init);
-	qp->max_recv_sge = qp->srq ? 0 : init->cap.max_recv_sge;
+	/* It has no receive queue, and says so. */
+	if (qp->srq)
+		init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
+	qp->max_recv_sge = init->cap.max_recv_sge;
 	qp->init = *init;
 	atomic_set(&qp->state, IB_QPS_RESET);
 	emu_gate_init(&qp->gate);
@@ -410,6 +406,10 @@ static int emu_check_attr(const struct emu_qp *qp, const struct ib_qp_attr *attr
 		return -EINVAL;
 	if (mask & IB_QP_AV)
 		return emu_check_path(qp, attr, mask);
+	/* The path that it has would go on from another port. */
+	if ((mask & IB_QP_PORT) && atomic_read(&qp->state) == IB_QPS_SQD &&
+	    attr->port_num != qp->attr.port_num)
+		return -EINVAL;
 	return 0;
 }
 
@@ -582,7 +582,20 @@ static int emu_qp_move(struct emu_qp *qp, enum ib_qp_state from, enum ib_qp_stat
 	return 0;
 }
 
-static int emu_modify_frozen(struct emu_qp *qp, struct ib_qp_attr *attr, int mask)
+/*
+ * In SQD, a message under way must be finished as it began, and whoever asked to be told when it is
+ * waits for that: until then the queue pair can only fail or be reset.
+ */
+static bool emu_qp_must_finish(const struct emu_qp *qp, enum ib_qp_state from,
+			       enum ib_qp_state to, int mask)
+{
+	return from == IB_QPS_SQD && READ_ONCE(qp->finishing) &&
+	       to != IB_QPS_RESET && to != IB_QPS_ERR &&
+	       (to != from || (mask & ~(IB_QP_STATE | IB_QP_CUR_STATE)));
+}
+
+/* Under @qp->lock, frozen or not, the state can only become IB_QPS_ERR. */
+static int emu_modify(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask, bool frozen)
 {
 	enum ib_qp_state from = atomic_read(&qp->state);
 	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
@@ -594,25 +607,32 @@ static int emu_modify_frozen(struct emu_qp *qp, struct ib_qp_attr *attr, int mas
 		mask &= ~IB_QP_PORT;
 	if ((mask & IB_QP_CUR_STATE) && attr->cur_qp_state != from)
 		return -EINVAL;
-	if (!ib_modify_qp_is_ok(from, to, qp->ibqp.qp_type, mask))
+	if (!ib_modify_qp_is_ok(from, to, qp->ibqp.qp_type, mask) ||
+	    emu_qp_must_finish(qp, from, to, mask))
 		return -EINVAL;
 	err = emu_check_attr(qp, attr, mask);
-	return err ?: emu_qp_move(qp, from, to, attr, mask);
+	return err || !frozen ? err : emu_qp_move(qp, from, to, attr, mask);
 }
 
 int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
-	int err;
+	int err = -ENODEV;
 
 	mutex_lock(&qp->lock);
-	if (qp->ended) {
-		mutex_unlock(&qp->lock);
-		return -ENODEV;
-	}
+	if (qp->ended)
+		goto unlock;
+	/*
+	 * A request that waits to be tried again is tried when the queue pair thaws, and has all its
+	 * tries again: not for a change that is refused.
+	 */
+	err = emu_modify(qp, attr, mask, false);
+	if (err)
+		goto unlock;
 	emu_qp_freeze(qp);
-	err = emu_modify_frozen(qp, attr, mask);
+	err = emu_modify(qp, attr, mask, true);
 	emu_qp_thaw(qp);
+unlock:
 	mutex_unlock(&qp->lock);
 	return err;
 }

@@ -355,6 +355,11 @@ static inline struct emu_av *emu_swqe_av(const struct emu_qp *qp, struct emu_swq
 	return (void *)wqe + qp->av_offset;
 }
 
+static inline bool emu_has_qp_type(enum ib_qp_type type)
+{
+	return type == IB_QPT_RC || type == IB_QPT_UC || type == IB_QPT_UD || type == IB_QPT_GSI;
+}
+
 /* qp.c */
 int emu_create_qp(struct ib_qp *ibqp, struct ib_qp_init_attr *init, struct ib_udata *udata);
 int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata);
