@@ -23,10 +23,9 @@
  *    that was registered after it.
  * Either way add() is called once.
  *
- * A rename marks every presence of the device. The thread whose add() or
- * rename() for a presence returns calls rename() as long as the mark is set. So
- * each client learns the last name, though perhaps not every name before it. The same holds
- * for the thread whose get_net_dev_by_params() or ib_call_client() returns.
+ * A rename waits until no callback runs for the device, and marks every presence of it. Then it
+ * calls rename() of each client; for one whose get_net_dev_by_params() or ib_call_client() has
+ * begun meanwhile, the thread that returns from there does. So each client learns every name.
  *
  * A device loses its clients in the reverse order of their registration; a
  * client leaves its devices in the order in which it was added to them. Both
@@ -301,8 +300,6 @@ static int add_presence(struct ib_device *dev, struct ib_client *client)
 	if (ret) {
 		check_departed(p, "add() failed", ret == -EOPNOTSUPP);
 		free_presence(p);
-	} else {
-		call_due_renames(p);
 	}
 	return 0;
 }
@@ -435,24 +432,43 @@ void ib_clients_remove(struct ib_device *dev)
 		remove_presence(list_last_entry(presences, struct presence, on_device));
 }
 
-/*
- * Waits until no method of a client runs for the device, as long as it is registered. None begins
- * while the caller holds the lock.
- */
-void ib_clients_wait(struct ib_device *dev)
+static struct presence *busy_presence(struct ib_device *dev)
 {
 	struct presence *p;
 
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		if (p->state != CLIENT_PRESENT)
+			return p;
+	return NULL;
+}
+
+/*
+ * Waits until no method of a client runs for the device, as long as it is registered; logs if that
+ * takes long. None begins while the caller holds the lock.
+ */
+void ib_clients_wait(struct ib_device *dev)
+{
+	unsigned long patience = ib_wait_warn_timeout(), begin = jiffies, waited;
+	struct ib_device_priv *priv = ib_priv(dev);
+	bool reported = patience == MAX_SCHEDULE_TIMEOUT;
+	struct presence *p;
+
 	lockdep_assert_held(&ib_registry_lock);
-again:
-	if (ib_priv(dev)->state != IB_DEV_REGISTERED)
-		return;
-	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
-		if (p->state != CLIENT_PRESENT) {
+	priv->renamers++;
+	while (priv->state == IB_DEV_REGISTERED && (p = busy_presence(dev))) {
+		waited = jiffies - begin;
+		if (reported) {
 			ib_registry_wait();
-			goto again;
+		} else if (waited < patience) {
+			ib_registry_wait_for(patience - waited);
+		} else {
+			reported = true;
+			ibdev_warn(dev, "renaming: waiting for the %s of client %s to return\n",
+				   callback_names[p->state], p->client->name);
 		}
 	}
+	priv->renamers--;
+	ib_registry_changed();
 }
 
 /* Tell the clients that the device has a new name. */
@@ -468,7 +484,7 @@ void ib_clients_renamed(struct ib_device *dev)
 	for (id = 0; (client = xa_find(&clients, &id, ULONG_MAX,
 				       CLIENT_REGISTERED)); id++) {
 		p = find_presence(dev, client);
-		/* The others are told when their current callback returns. */
+		/* Others, whose callback has begun since the change, are told when that returns. */
 		if (p && p->state == CLIENT_PRESENT)
 			call_due_renames(p);
 	}
@@ -498,6 +514,9 @@ static struct presence *next_callable(struct ib_device *dev, u32 id,
 
 	lockdep_assert_held(&ib_registry_lock);
 again:
+	/* Nor must they delay a rename, which waits for all callbacks: but for that of this thread. */
+	while (ib_priv(dev)->renamers && !ib_in_client_callback(dev))
+		ib_registry_wait();
 	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
 		if (p->client->client_id < id || !wanted(p->client, name))
 			continue;

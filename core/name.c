@@ -4,9 +4,12 @@
  *
  * Lock protocol: ib_registry_lock (registry.c) guards the table. Whoever may read a name while it
  * changes reads ib_device.name, which lives as long as the device and always ends with a NUL, by
- * ib_copy_device_name(); the driver core frees what dev_name() returned before. It reads that
- * itself, without a lock, for the path of an event, also of what a client has made below the
- * device: so no device is renamed while a method of a client runs for it, or before it is announced.
+ * ib_copy_device_name(); the driver core frees what dev_name() returned before.
+ *
+ * The driver core itself reads that without a lock, for the path in an event of the device, or of
+ * what is below it. So no device is renamed before it is announced, or while a method of a client
+ * runs for it, which may make something there. What is left are events that root asks for, by a
+ * write to a file uevent.
  */
 #include <linux/ctype.h>
 #include <linux/export.h>
@@ -109,9 +112,11 @@ int ib_name_choose(char *name, const char *pattern)
  *
  * Waits for methods of clients that run for the device, then calls their rename methods.
  *
- * Context: Process, may sleep.
- * Return: 0; -EEXIST if there is a device of that name; -EINVAL if it is not a
- *	   valid name, or if a client's method for this device calls it; -ENODEV if the device is not registered; -ENOMEM.
+ * Context: Process, may sleep; with no lock held that a client's method for this device takes, and
+ * not from a method for a device for which another thread may rename from a method for this one.
+ * Return: 0; -EEXIST if there is a device of that name; -EINVAL if it is not a valid name, or if a
+ *	   client's method for this device calls it; -ENODEV if the device is not registered;
+ *	   -ENOMEM.
  */
 int ib_device_rename(struct ib_device *ibdev, const char *name)
 {
@@ -125,7 +130,7 @@ int ib_device_rename(struct ib_device *ibdev, const char *name)
 	mutex_lock(&ib_registry_lock);
 	ret = -EINVAL;
 	if (ib_in_client_callback(ibdev)) {
-		ib_invalid(&call, "a client's method for the device calls it, for which it has to wait");
+		ib_invalid(&call, "a client's method for the device must not call it");
 		goto out;
 	}
 	ib_clients_wait(ibdev);

@@ -238,11 +238,10 @@ static int device_notify(struct notifier_block *nb, unsigned long event, void *d
 		break;
 	case BUS_NOTIFY_DRIVER_NOT_BOUND:
 		/*
-		 * Memory that its probe has published is removed right after this, without
-		 * another event.
+		 * Memory that its probe has published, or is about to, is removed right after this,
+		 * without another event.
 		 */
-		if (p2p_memory_is_there(pdev))
-			device_unbinding(pdev);
+		device_unbinding(pdev);
 		break;
 	case BUS_NOTIFY_BIND_DRIVER:
 	case BUS_NOTIFY_UNBOUND_DRIVER:

@@ -337,12 +337,13 @@ source_files() {
 	fi
 }
 
-# package_version: VERSION's. That of a snapshot sorts before it, and after older snapshots.
+# package_version: VERSION's. That of a snapshot sorts before it, and after those that lead to it.
 package_version() {
 	local version
 	version=$(<"$KV_ROOT/VERSION")
 	if in_git && ! git -C "$KV_ROOT" describe --exact-match --match "v$version" >/dev/null 2>&1; then
-		version+="~git$(TZ=UTC git -C "$KV_ROOT" log -1 --format=%cd.%h --date=format-local:%Y%m%d%H%M)"
+		version+="~git$(TZ=UTC git -C "$KV_ROOT" log -1 --format=%cd --date=format-local:%Y%m%d)"
+		version+=".$(git -C "$KV_ROOT" rev-list --count HEAD).$(git -C "$KV_ROOT" log -1 --format=%h)"
 	fi
 	echo "$version"
 }

@@ -100,6 +100,8 @@ struct ib_port_priv {
  * @by_name: link in the table of names, while the device is in the table of devices
  * @presences: of the clients on the device, in the order of client
  *	registration; under ib_registry_lock
+ * @renamers: threads that wait for all methods of clients, to rename the device; under
+ *	ib_registry_lock
  * @registered_at: ib_registry_now() when it became IB_DEV_REGISTERED
  * @ports: by port number; never changes once it is set
  * @last_port: the greatest port number for which @ports has room
@@ -140,6 +142,7 @@ struct ib_device_priv {
 	enum ib_dev_state state;
 	struct hlist_node by_name;
 	struct list_head presences;
+	unsigned int renamers;
 	u64 registered_at;
 	struct ib_port_priv *ports;
 	u32 last_port;

@@ -26,7 +26,7 @@
  * allocated again when the last reference is gone.
  *
  * Lock protocol: an object's reservation lock is taken in page faults, and so
- * inside mmap_lock. fake_gpu.lock is innermost. No lock is held while the function
+ * inside mmap_lock, as are the locks with which mmap(2) makes objects. fake_gpu.lock is innermost. No lock is held while the function
  * invalidate_peer_memory runs: it calls functions of peer.c, which take the
  * reservation lock, or waits for such functions that other threads are in.
  */

@@ -46,7 +46,10 @@ static void gpu_destroy(struct fake_gpu *gpu)
 	kfree(gpu);
 }
 
-/* Allocates a device, to which the caller adds memory. Returns NULL if out of memory. */
+/*
+ * Allocates a device, to which the caller adds memory: of a larger BAR, the first GPU_MAX_MB.
+ * Returns NULL if out of memory.
+ */
 static struct fake_gpu *gpu_create(u64 size)
 {
 	struct fake_gpu *gpu = kzalloc(sizeof(*gpu), GFP_KERNEL);
@@ -56,7 +59,7 @@ static struct fake_gpu *gpu_create(u64 size)
 	spin_lock_init(&gpu->lock);
 	refcount_set(&gpu->users, 1);
 	init_completion(&gpu->unused);
-	gpu->nr_pages = size / FAKE_GPU_PAGE;
+	gpu->nr_pages = min_t(u64, size, (u64)GPU_MAX_MB << 20) / FAKE_GPU_PAGE;
 	if (!kfifo_alloc(&gpu->free, gpu->nr_pages, GFP_KERNEL))
 		return gpu;
 	kfree(gpu);

@@ -2,10 +2,12 @@
 /*
  * /dev/fake_gpu<N>. Objects belong to the open file that allocated them: its array
  * holds them by handle, with a reference to each. Whoever removes an object from the
- * array frees it, so each is freed once.
+ * array frees it, so each is freed once. Those that mmap(2) makes belong to nobody but
+ * their users, and are never freed before these are gone.
  *
  * Lock protocol: the array's lock guards the references in it. All operations but
- * FREE use an object by a reference of their own, and may find it freed.
+ * FREE use an object by a reference of their own, and may find it freed. mmap(2) makes
+ * objects with the process's mmap_lock held.
  */
 #include <linux/fs.h>
 #include <linux/mman.h>

@@ -56,6 +56,25 @@ static void bad_device_name_is_refused(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
 }
 
+static void rename_at_add(struct kvt_client *c, struct ib_device *ibdev)
+{
+	*(int *)c->arg = ib_device_rename(ibdev, "kvtm_new");
+}
+
+/* It would wait for itself. */
+static void rename_in_a_method_of_a_client_is_refused(struct kunit *test)
+{
+	struct kvt_client *c = kvt_client_new(test, "A", kvt_trace_new(test));
+	int ret = 0;
+
+	c->on_add = rename_at_add;
+	c->arg = &ret;
+	KUNIT_ASSERT_EQ(test, 0, kvt_client_register(c));
+	mock_up(test, "kvtm_a");
+	KUNIT_EXPECT_EQ(test, -EINVAL, ret);
+	KUNIT_EXPECT_TRUE(test, mock_exists("kvtm_a"));
+}
+
 static void duplicate_client_name_is_refused(struct kunit *test)
 {
 	struct kvt_trace *tr = kvt_trace_new(test);
@@ -258,6 +277,7 @@ static void index_out_of_range_is_refused(struct kunit *test)
 static struct kunit_case core_device_bad_cases[] = {
 	KUNIT_CASE(duplicate_device_name_is_refused),
 	KUNIT_CASE(bad_device_name_is_refused),
+	KUNIT_CASE(rename_in_a_method_of_a_client_is_refused),
 	KUNIT_CASE(duplicate_client_name_is_refused),
 	KUNIT_CASE_PARAM(missing_mandatory_method_is_refused, mandatory_gen_params),
 	KUNIT_CASE_PARAM(driver_failure_ends_registration, failing_gen_params),

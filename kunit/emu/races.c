@@ -79,6 +79,91 @@ static void c6_key_outlives_a_message_that_finds_no_receive(struct kunit *test)
 	rig_destroy_qp(test, &r->b);
 }
 
+static void post_one_receive(struct kunit *test, struct rig_end *e, u64 id)
+{
+	struct ib_sge sge = rig_sge(e, 0, 64);
+	struct ib_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 };
+
+	KUNIT_ASSERT_EQ(test, 0, e->srq ? ib_post_srq_recv(e->srq, &wr, NULL) :
+					  ib_post_recv(e->qp, &wr, NULL));
+}
+
+/* Another connection between the same devices, to a queue pair that is a twin of @r->b's. */
+static struct rig *rig_to_twin(struct kunit *test, struct rig *r, struct rig_end *twin)
+{
+	struct rig *other = rig_new(test, "emu0", "emu1");
+
+	*twin = r->b;
+	other->rnr_retry = 0;
+	rig_make_qp(test, other, &other->a);
+	rig_make_qp(test, other, twin);
+	rig_connect_end(test, other, &other->a, twin);
+	rig_connect_end(test, other, twin, &other->a);
+	return other;
+}
+
+static void expect_invalidated(struct kunit *test, struct rig *r)
+{
+	struct ib_wc wc;
+
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
+	KUNIT_EXPECT_PTR_EQ(test, r->b.qp, wc.qp);
+	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_INVALIDATE);
+}
+
+static void send_inv(void *arg)
+{
+	struct rig *r = arg;
+
+	rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1, r->b.mr->rkey);
+}
+
+/*
+ * Another queue pair is writing to the region that the message is to invalidate: the message waits
+ * for that, and the receive that it has taken with it.
+ */
+static void c6_receive_waits_for_accesses_to_end(struct kunit *test, bool shared)
+{
+	struct rig *r = rig_new(test, "emu0", "emu1"), *other;
+	struct rig_end *to = kvt_zalloc(test, sizeof(*to));
+	struct ib_rdma_wr wr = {};
+	struct ib_sge sge[2];
+	struct ib_wc wc;
+
+	if (shared)
+		r->b.srq = kvt_srq(test, r->b.pd, 4, 1);
+	rig_start(test, r);
+	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
+	other = rig_to_twin(test, r, to);
+	post_one_receive(test, &r->b, 1000);
+
+	sge[0] = rig_sge(&other->a, 0, 8);
+	sge[1] = rig_sge(&other->a, 16, 8);
+	rig_send_wr(&wr.wr, 2, sge, 2);
+	wr.wr.opcode = IB_WR_RDMA_WRITE;
+	wr.remote_addr = r->b.mr->iova;
+	wr.rkey = r->b.mr->rkey;
+	kverbs_delay_set("emu_copy", send_inv, r);
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(other->a.qp, &wr.wr, NULL));
+	RIG_EXPECT_WC(test, other->a.scq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	expect_invalidated(test, r);
+	KUNIT_EXPECT_EQ(test, IB_QPS_RTS, rig_state(r->b.qp));
+	rig_destroy_qp(test, to);
+	rig_destroy_qp(test, &r->b);
+}
+
+static void c6_receive_of_a_queue_waits_for_accesses_to_end(struct kunit *test)
+{
+	c6_receive_waits_for_accesses_to_end(test, false);
+}
+
+static void c6_receive_of_an_srq_waits_for_accesses_to_end(struct kunit *test)
+{
+	c6_receive_waits_for_accesses_to_end(test, true);
+}
+
 static void take_the_receive(void *arg)
 {
 	struct rig *other = arg;
@@ -92,30 +177,20 @@ static void take_the_receive(void *arg)
  */
 static void c6_receive_is_taken_before_the_key_goes(struct kunit *test)
 {
-	struct rig *r = rig_new(test, "emu0", "emu1"), *other = rig_new(test, "emu0", "emu1");
+	struct rig *r = rig_new(test, "emu0", "emu1"), *other;
 	struct rig_end *to = kvt_zalloc(test, sizeof(*to));
-	struct ib_sge sge = rig_sge(&r->b, 0, 64);
-	struct ib_recv_wr wr = { .wr_id = 1000, .sg_list = &sge, .num_sge = 1 };
 	struct ib_wc wc;
 
 	r->b.srq = kvt_srq(test, r->b.pd, 4, 1);
 	rig_start(test, r);
 	rig_register(test, &r->b, IB_ACCESS_LOCAL_WRITE | IB_ACCESS_REMOTE_WRITE);
-	*to = r->b;
-	other->rnr_retry = 0;
-	rig_make_qp(test, other, &other->a);
-	rig_make_qp(test, other, to);
-	rig_connect_end(test, other, &other->a, to);
-	rig_connect_end(test, other, to, &other->a);
-	KUNIT_ASSERT_EQ(test, 0, ib_post_srq_recv(r->b.srq, &wr, NULL));
+	other = rig_to_twin(test, r, to);
+	post_one_receive(test, &r->b, 1000);
 
 	kverbs_delay_set("emu_send_inv", take_the_receive, other);
-	KUNIT_ASSERT_EQ(test, 0, rig_inv(&r->a, IB_WR_SEND_WITH_INV, 1, r->b.mr->rkey));
-	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	send_inv(r);
+	expect_invalidated(test, r);
 	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	RIG_EXPECT_WC(test, r->b.rcq, &wc, 1000, IB_WC_SUCCESS);
-	KUNIT_EXPECT_PTR_EQ(test, r->b.qp, wc.qp);
-	KUNIT_EXPECT_TRUE(test, wc.wc_flags & IB_WC_WITH_INVALIDATE);
 	RIG_EXPECT_WC(test, other->a.scq, &wc, 2, IB_WC_RNR_RETRY_EXC_ERR);
 	rig_destroy_qp(test, to);
 	rig_destroy_qp(test, &r->b);
@@ -171,6 +246,8 @@ static struct kunit_case emu_races_cases[] = {
 	KUNIT_CASE(u7_recovery_flushes_what_was_posted_before),
 	KUNIT_CASE(c6_key_outlives_a_message_that_finds_no_receive),
 	KUNIT_CASE(c6_receive_is_taken_before_the_key_goes),
+	KUNIT_CASE(c6_receive_of_a_queue_waits_for_accesses_to_end),
+	KUNIT_CASE(c6_receive_of_an_srq_waits_for_accesses_to_end),
 	KUNIT_CASE(q6_others_go_while_their_cq_is_busy),
 	{}
 };

@@ -23,7 +23,7 @@ static void plug(struct kunit *test, unsigned int block)
 		.nr_pages = PHYS_PFN(BLOCK),
 	};
 
-	KUNIT_EXPECT_EQ(test, NOTIFY_OK, emu_ram_notify(NULL, MEM_ONLINE, &block_of));
+	KUNIT_EXPECT_EQ(test, NOTIFY_OK, emu_ram_notify(NULL, MEM_GOING_ONLINE, &block_of));
 }
 
 static unsigned int ranges(void)

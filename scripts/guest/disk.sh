@@ -88,12 +88,27 @@ link_of_disk_goes() {
 	flaps_under "$2" dd if="$1" of=/dev/null bs=16k iflag=direct 2>/tmp/dd && disk_holds "$1"
 }
 
+# keep_reading <disk> <HCA>: $reader reads the disk again and again, as long as there is /tmp/busy,
+# and fails with the first read that does. The HCA sends for it by now.
+keep_reading() {
+	before=$(packets "$2")
+	touch /tmp/busy
+	(
+		while [ -e /tmp/busy ]; do
+			dd if="$1" of=/tmp/read bs=16k iflag=direct 2>/dev/null || exit
+		done
+	) &
+	reader=$!
+	retry 400 packets_beyond $((before + 50)) "$2"
+}
+
 # target_stops <disk> <HCA> <command that stops the target> <command that starts it>: under reads,
 # which wait until the initiator has connected again.
 target_stops() {
-	echo 3 >/proc/sys/vm/drop_caches
-	read_disk "$1" "$2" /tmp/read && $3 && retry 400 is_silent "$2" && $4 || return 1
-	wait $reader && cmp /tmp/read /tmp/disk && disk_holds "$1"
+	keep_reading "$1" "$2" && $3 && retry 400 is_silent "$2" && kill -0 $reader && $4
+	stopped=$?
+	rm /tmp/busy
+	wait $reader && [ $stopped -eq 0 ] && cmp /tmp/read /tmp/disk && disk_holds "$1"
 }
 
 # is_silent <HCA>: it has sent nothing for a moment.

@@ -47,11 +47,17 @@ measure_and_fail() {
 	! cat "$BENCH/cpus" >/dev/null 2>/tmp/error && grep -q 'No such device or address' /tmp/error
 }
 
+# The threads of a batch are there.
+measures() {
+	grep -qs kverbs_peerbenc /proc/[0-9]*/comm
+}
+
 # cpu_goes <times>
 cpu_goes() {
 	echo 1000000 >"$BENCH/enough"
 	for _ in $(seq "$1"); do
 		measure_and_fail &
+		retry_while $! measures || return
 		while kill -0 $! 2>/dev/null; do
 			echo 0 >/sys/devices/system/cpu/cpu1/online
 			usleep 20000

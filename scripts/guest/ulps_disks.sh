@@ -69,10 +69,9 @@ rnbd_device_goes() {
 
 # The server ends the session under reads, which fail.
 rnbd_server_disconnects() {
-	read_disk /dev/rnbd0 emu2 &&
+	keep_reading /dev/rnbd0 emu2 &&
 		echo 1 >"$(echo /sys/class/rtrs-server/s/paths/*)/disconnect" || return 1
-	wait $reader
-	retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
+	! wait $reader && rm /tmp/busy && retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
 }
 
 rnbd_reconnects() {

@@ -736,7 +736,7 @@ static void options(int argc, char **argv)
 
 	while ((option = getopt_long(argc, argv, "", known, NULL)) != -1) {
 		if (option == 'c')
-			count = strtoul(optarg, NULL, 0);
+			count = strtol(optarg, NULL, 0);
 		else if (option == 's')
 			seed = strtoull(optarg, NULL, 0);
 		else if (option == 't')
@@ -744,7 +744,7 @@ static void options(int argc, char **argv)
 		else
 			break;
 	}
-	if (option != -1 || optind + 1 != argc || !seed) {
+	if (option != -1 || optind + 1 != argc || !seed || count <= 0) {
 		fprintf(stderr, "usage: uverbs_fuzz [--count N] [--seed S] [--trace] <node>\n");
 		exit(2);
 	}

@@ -20,18 +20,29 @@
 static int output, nowhere;
 static volatile sig_atomic_t caught, given_up;
 
+/* A pipe that is read slowly, or a file on a slow disk, gets all. */
+static bool is_stuck(int fd)
+{
+	struct pollfd out = { .fd = fd, .events = POLLOUT };
+
+	return !poll(&out, 1, 0);
+}
+
 /* First the output is given up, then messages, too: they may go the same way. */
 static void end(int sig)
 {
+	int error = errno, fd = given_up ? STDERR_FILENO : output;
+
 	if (!caught) {
 		caught = true;
-	} else if (sig == SIGALRM) {
-		dup2(nowhere, given_up ? STDERR_FILENO : output);
-		given_up = true;
-	} else {
+	} else if (sig != SIGALRM) {
 		return;
+	} else if (is_stuck(fd)) {
+		dup2(nowhere, fd);
+		given_up = true;
 	}
 	alarm(PATIENCE);
+	errno = error;
 }
 
 int catch_signals(int fd)

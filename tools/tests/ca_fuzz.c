@@ -493,8 +493,10 @@ static void options(int argc, char **argv)
 			seed = strtoull(argv[i + 1], NULL, 0);
 		else if (!strcmp(argv[i], "--threads"))
 			nr_threads = atoi(argv[i + 1]);
+		else
+			break;
 	}
-	if (i < argc || !nr_threads || nr_threads > THREADS_MAX) {
+	if (i < argc || !wanted || !nr_threads || nr_threads > THREADS_MAX) {
 		fprintf(stderr, "usage: ca_fuzz [--count N] [--seed S] [--threads 1..%d]\n",
 			THREADS_MAX);
 		exit(2);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Chance, for programs that make random calls: numbers that a seed determines, and values at
- * which code tends to go wrong. All such programs take --count operations, a --seed and, where
- * they have more than one, --threads, as scripts/exercise does.
+ * which code tends to go wrong.
  */
 #ifndef KVERBS_CHANCE_H
 #define KVERBS_CHANCE_H

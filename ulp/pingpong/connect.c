@@ -25,7 +25,7 @@ static bool pp_is_roce(const struct pp_side *side)
 
 static int pp_port_resolve(struct pp_side *side)
 {
-	const char *name = dev_name(&side->dev->dev);
+	const char *name = side->dev->name;
 	int ret;
 
 	if (!rdma_is_port_valid(side->dev, side->port)) {
@@ -99,7 +99,7 @@ static int pp_gids_resolve(struct pp_side *from, struct pp_side *to)
 		}
 	}
 	pr_err("%s and %s have no GIDs of the same type\n",
-	       dev_name(&from->dev->dev), dev_name(&to->dev->dev));
+	       from->dev->name, to->dev->name);
 	return -EADDRNOTAVAIL;
 }
 

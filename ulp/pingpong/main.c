@@ -160,7 +160,7 @@ static struct pp_dev *pp_dev_find(const char *name)
 
 	lockdep_assert_held(&pp_devs_mutex);
 	list_for_each_entry(pdev, &pp_devs, list)
-		if (!strcmp(dev_name(&pdev->ibdev->dev), name))
+		if (!strcmp(pdev->ibdev->name, name))
 			return pdev;
 	pr_err("no RDMA device %s\n", name);
 	return NULL;

@@ -23,8 +23,7 @@ static int pp_limit(const struct pp_side *side, const char *what, u32 want,
 {
 	if (want <= have)
 		return 0;
-	pr_err("%s: needs %u %s, supports %d\n", dev_name(&side->dev->dev),
-	       want, what, have);
+	pr_err("%s: needs %u %s, supports %d\n", side->dev->name, want, what, have);
 	return -EINVAL;
 }
 

@@ -205,7 +205,7 @@ static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_
 }
 
 /*
- * Executes the invalidation that the message asks the responder for. The receive is taken: without
+ * Executes the invalidation that the message, on RC, asks the responder for. The receive is taken: without
  * one, nothing would be invalidated. It comes before the data, so the message can neither be read
  * from the memory that it invalidates nor be written there. If the message is tried again, the key
  * is already invalid, which is no error then.

@@ -40,7 +40,7 @@ static DEFINE_MUTEX(emu_rams_lock);
 static struct emu_rams __rcu *emu_rams;
 struct emu_ram emu_main_ram;
 
-/* Extends @ram by @other, if they touch: then they do in the kernel's mapping of all memory, too. */
+/* Extends @ram by @other, if they touch: they do in the kernel's mapping of all memory, too. */
 static bool emu_ram_join(struct emu_ram *ram, const struct emu_ram *other)
 {
 	u64 end = ram->start + ram->size, other_end = other->start + other->size;
@@ -111,11 +111,13 @@ static int emu_ram_notify(struct notifier_block *nb, unsigned long action, void 
 	phys_addr_t start = PFN_PHYS(plugged->start_pfn);
 	u64 size = PFN_PHYS(plugged->nr_pages);
 
-	/* Memory that was only offline for a while is listed already. */
-	if (action == MEM_ONLINE && !emu_ram_find(__sme_set(start), size) &&
-	    emu_ram_add(start, size))
-		pr_warn("kverbs_emu: no memory to list RAM at %pa, which DMA will not find\n", &start);
-	return NOTIFY_OK;
+	/*
+	 * Before it is online: somebody may have a buffer there at once. If it fails to come online,
+	 * or was only offline for a while, it is listed all the same.
+	 */
+	if (action != MEM_GOING_ONLINE || emu_ram_find(__sme_set(start), size))
+		return NOTIFY_OK;
+	return notifier_from_errno(emu_ram_add(start, size));
 }
 
 static struct notifier_block emu_ram_nb = {

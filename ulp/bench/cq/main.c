@@ -158,7 +158,7 @@ static struct ib_device *cqb_find(const char *name)
 
 	lockdep_assert_held(&cqb_devs_lock);
 	list_for_each_entry(cdev, &cqb_devs, list)
-		if (!*name || !strcmp(dev_name(&cdev->ibdev->dev), name))
+		if (!*name || !strcmp(cdev->ibdev->name, name))
 			return cdev->ibdev;
 	pr_err("no RDMA device %s\n", name);
 	return NULL;
@@ -194,7 +194,7 @@ static void cqb_print(const struct cqb_run *run, const struct cqb_result *r)
 	lockdep_assert_held(&cqb_mutex);
 	scnprintf(cqb_result_line, sizeof(cqb_result_line),
 		  "device=%s mode=%s ctx=%s cqs=%u count=%u rate=%u window=%u done=%llu ns=%llu each_ps=%llu per_s=%llu wake_ns=%llu bursts=%u schedules=%llu p50=%u p99=%u p999=%u max=%u cqe_p50=%u cqe_p99=%u cqe_p999=%u cqe_max=%u stalls=%llu err=%d verdict=%s",
-		  dev_name(&run->dev->dev), p->mode, p->ctx, p->cqs, p->count,
+		  run->dev->name, p->mode, p->ctx, p->cqs, p->count,
 		  p->rate, p->window, r->done, r->ns, r->each_ps, per_s,
 		  r->wake_ns, p->rounds, r->schedules, r->delay_ns[CQB_P50],
 		  r->delay_ns[CQB_P99], r->delay_ns[CQB_P999],

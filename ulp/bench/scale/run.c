@@ -222,7 +222,7 @@ static int scale_measure_many(struct scale_run *run, struct scale_result *res)
  * @res: filled in if 0 is returned
  *
  * Context: may sleep, for as long as it takes.
- * Return: 0; -ENODEV with fewer CPUs than wanted; -EINVAL for a port that does not exist; -EIO after a completion in
+ * Return: 0; -ENXIO with fewer CPUs than wanted; -EINVAL for a port that does not exist; -EIO after a completion in
  * error, -ETIMEDOUT without a completion, -ENOMEM, or the error of the verbs layer.
  */
 int scale_run(struct ib_device *dev, const struct scale_params *params,

@@ -176,7 +176,7 @@ static int scale_sender_start(struct scale_sender *s, unsigned int cpu)
 
 	/* One has gone offline since they were counted. */
 	if (cpu >= nr_cpu_ids)
-		return -ENODEV;
+		return -ENXIO;
 	task = kthread_create_on_node(scale_thread, s, cpu_to_node(cpu), KBUILD_MODNAME "/%u",
 				      cpu);
 	if (IS_ERR(task))
@@ -232,7 +232,7 @@ static int scale_threads(struct scale_run *run, struct scale_sender *senders, at
  * One CPU is the caller's; several are those that are online first.
  *
  * Context: may sleep, for as long as it takes.
- * Return: 0; -ENODEV with fewer CPUs than wanted; -EIO after a completion in error,
+ * Return: 0; -ENXIO with fewer CPUs than wanted; -EIO after a completion in error,
  * -ETIMEDOUT without a completion, -ENOMEM, or the error of the verbs layer.
  */
 int scale_send(struct scale_run *run, u64 *ns)
@@ -244,7 +244,7 @@ int scale_send(struct scale_run *run, u64 *ns)
 	int ret;
 
 	if (cpus > num_online_cpus())
-		return -ENODEV;
+		return -ENXIO;
 	senders = kcalloc(cpus, sizeof(*senders), GFP_KERNEL);
 	if (!senders)
 		return -ENOMEM;
