@@ -238,7 +238,7 @@ void ibdev_printk(const char *level, const struct ib_device *ibdev,
 				name, &vaf);
 	/* Not as a message of ibdev->dev: printk would keep dev_name(), which a rename frees. */
 	else if (ibdev)
-		printk("%s%s: %pV", level, name, &vaf);
+		_printk("%s%s: %pV", level, name, &vaf);
 	else
 		pr_warn("(NULL ib_device): %pV", &vaf);
 	va_end(args);

@@ -171,8 +171,7 @@ static void check_modules(struct report *rep)
 	/* A developer's, by insmod, are enough until the machine boots again. */
 	if (!own.count && !stock)
 		report(rep, is_loaded(rep, OWN_CORE) || is_loaded(rep, "kverbs_emu") ? ODD : BAD,
-		       "in the source tree of kverbs: make modules_install, or make deb and apt install "
-		       "its packages",
+		       "in the source tree of kverbs: make modules_install, or install what make deb makes",
 		       "none are installed for %s", kernel_release());
 	check_dkms(rep);
 }

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifndef ARRAY_SIZE
+#define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
+#endif
+
 /* The next number of a sequence (xorshift64*), whose state is never 0. */
 static inline uint64_t chance_draw(uint64_t *state)
 {
@@ -45,7 +49,7 @@ static inline uint64_t chance_edge(uint64_t *state)
 
 	if (chance_one_in(state, 4))
 		return 1ULL << chance_below(state, 64);
-	return edges[chance_below(state, sizeof(edges) / sizeof(edges[0]))];
+	return edges[chance_below(state, ARRAY_SIZE(edges))];
 }
 
 #endif /* KVERBS_CHANCE_H */
