@@ -420,16 +420,24 @@ static void q4_path_changes_under_traffic(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, s->sent, s->received);
 }
 
-/* Until the message under way is finished, the queue pair can only fail, or be reset. */
-static void q4_draining_is_not_cut_short(struct kunit *test)
+/* The first queue pair is in SQD, with a message under way, which waits for a receive. */
+static struct rig *rig_draining(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
 	u64 before = rig_counter(test, &r->a, NOT_READY);
-	struct ib_wc wc;
 
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
 	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
+	return r;
+}
+
+/* Until the message under way is finished, the queue pair can only fail, or be reset. */
+static void q4_draining_is_not_cut_short(struct kunit *test)
+{
+	struct rig *r = rig_draining(test);
+	struct ib_wc wc;
+
 	KUNIT_EXPECT_EQ(test, -EINVAL, rig_to(r->a.qp, IB_QPS_RTS));
 	KUNIT_EXPECT_EQ(test, -EINVAL, move_path(&r->a, &r->b));
 	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_SQD));
@@ -443,13 +451,9 @@ static void q4_draining_is_not_cut_short(struct kunit *test)
 
 static void q4_draining_may_end_in_error_or_reset(struct kunit *test)
 {
-	struct rig *r = rig_up(test, "emu0", "emu1");
-	u64 before = rig_counter(test, &r->a, NOT_READY);
+	struct rig *r = rig_draining(test);
 	struct ib_wc wc;
 
-	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
-	KUNIT_ASSERT_TRUE(test, rig_counts_to(test, &r->a, NOT_READY, before + 1));
-	KUNIT_ASSERT_EQ(test, 0, to_sqd(r->a.qp));
 	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
 	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_WR_FLUSH_ERR);
 	KUNIT_EXPECT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_RESET));

@@ -355,15 +355,23 @@ monitors_overflow() {
 	[ "$lost" -eq 73 ] && [ "$seen" -eq 128 ]
 }
 
-monitors_coming_and_going() {
-	monitors || return 1
+rail1_comes() {
 	mkdir $CONFIG/rail1
 	echo 1 >$CONFIG/rail1/enable
 	until_seen 'rail1  *added' /tmp/monitor
-	echo down >$CONFIG/rail1/port1/state
-	until_seen 'rail1/1  *port_error' /tmp/monitor
+}
+
+rail1_goes() {
 	rmdir $CONFIG/rail1
 	until_seen 'rail1  *removed' /tmp/monitor
+}
+
+monitors_coming_and_going() {
+	monitors || return 1
+	rail1_comes
+	echo down >$CONFIG/rail1/port1/state
+	until_seen 'rail1/1  *port_error' /tmp/monitor
+	rail1_goes
 	ends INT && has /tmp/monitor 'rail1  *added' 'rail1  *removed' \
 		'rail1/1  *port_error' && count_is 3 /tmp/monitor .
 }
@@ -384,13 +392,10 @@ monitors_new_directory() {
 	rmdir $NODES /dev/infiniband || return 1
 	mkdir -p $NODES
 	mknod $NODES/renamed c "${dev%:*}" "${dev#*:}"
-	mkdir $CONFIG/rail1
-	echo 1 >$CONFIG/rail1/enable
-	until_seen 'rail1  *added' /tmp/monitor
+	rail1_comes
 	echo down >$CONFIG/emu0/port1/state
 	until_seen 'renamed/1  *port_error' /tmp/monitor
-	rmdir $CONFIG/rail1
-	until_seen 'rail1  *removed' /tmp/monitor
+	rail1_goes
 	ends INT && has /tmp/monitor 'rail1  *added' 'renamed/1  *port_error' 'rail1  *removed'
 }
 
