@@ -4,6 +4,7 @@
 # Functions for guests: a disk over RDMA at DISK_HOST, by nvmet-rdma and nvme-rdma, which are
 # loaded. A link-local address goes by one name where it is, DISK_AT, and by another elsewhere.
 # What traffic and devices are needed for wants hosts.sh, too.
+# shellcheck disable=SC2154
 
 DISK_HOST=10.0.0.1
 DISK_AT=
@@ -83,32 +84,23 @@ read_disk() {
 	retry 400 packets_beyond $((before + 50)) "$2"
 }
 
-# link_of_disk_goes <disk> <HCA>: under reads, which wait, and go on.
-link_of_disk_goes() {
-	flaps_under "$2" dd if="$1" of=/dev/null bs=16k iflag=direct 2>/tmp/dd && disk_holds "$1"
+# copy_disk <disk>: into /tmp/read
+copy_disk() {
+	dd if="$1" of=/tmp/read bs=16k iflag=direct 2>/tmp/dd
 }
 
-# keep_reading <disk> <HCA>: $reader reads the disk again and again, as long as there is /tmp/busy,
-# and fails with the first read that does. The HCA sends for it by now.
-keep_reading() {
-	before=$(packets "$2")
-	touch /tmp/busy
-	(
-		while [ -e /tmp/busy ]; do
-			dd if="$1" of=/tmp/read bs=16k iflag=direct 2>/dev/null || exit
-		done
-	) &
-	reader=$!
-	retry 400 packets_beyond $((before + 50)) "$2"
+# link_of_disk_goes <disk> <HCA>: under reads, which wait, and go on.
+link_of_disk_goes() {
+	flaps_under "$2" copy_disk "$1" && disk_holds "$1"
 }
 
 # target_stops <disk> <HCA> <command that stops the target> <command that starts it>: under reads,
 # which wait until the initiator has connected again.
 target_stops() {
-	keep_reading "$1" "$2" && $3 && retry 400 is_silent "$2" && kill -0 $reader && $4
+	keep_sending "$2" copy_disk "$1" && $3 && retry 400 is_silent "$2" && kill -0 "$sender" && $4
 	stopped=$?
 	rm /tmp/busy
-	wait $reader && [ $stopped -eq 0 ] && cmp /tmp/read /tmp/disk && disk_holds "$1"
+	wait "$sender" && [ $stopped -eq 0 ] && cmp /tmp/read /tmp/disk && disk_holds "$1"
 }
 
 # is_silent <HCA>: it has sent nothing for a moment.

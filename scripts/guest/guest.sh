@@ -23,6 +23,12 @@ pass() {
 	result "pass: $*"
 }
 
+# says <why a check fails>: fails.
+says() {
+	echo "guest: $*"
+	return 1
+}
+
 # Checks that a command succeeds: check "what it shows" command...
 check() {
 	what=$1

@@ -93,28 +93,33 @@ link_flaps() {
 	echo down >"$CONFIG/$1/port1/state" || return
 	silent=$(packets "$1")
 	usleep 300000
-	[ "$(packets "$1")" -le $((silent + 20)) ]
-	quiet=$?
-	echo active >"$CONFIG/$1/port1/state" && retry 400 packets_beyond $((silent + 50)) "$1" &&
-		return $quiet
+	sent=$(($(packets "$1") - silent))
+	echo active >"$CONFIG/$1/port1/state" || return
+	[ $sent -le 20 ] || says "$1 has sent $sent messages after its link had gone" || return
+	retry 400 packets_beyond $((silent + 50)) "$1" || says "$1 sends nothing once its link is back"
 }
 
-# flaps_under <device> <command>: its link, while the command, which makes it send, runs again and
-# again, and succeeds.
-flaps_under() {
-	flapping=$1 before=$(packets "$1")
+# keep_sending <device> <command>: $sender runs the command, which makes the device send, again and
+# again, as long as there is /tmp/busy, and fails with the first that does. The device sends by now.
+keep_sending() {
+	sending=$1 before=$(packets "$1")
 	shift
 	touch /tmp/busy
 	(
 		while [ -e /tmp/busy ]; do
-			"$@" || exit
+			"$@" || says "$1 ended with $?" || exit
 		done
 	) &
-	busy=$!
-	retry 400 packets_beyond $((before + 50)) "$flapping" && link_flaps "$flapping"
+	sender=$!
+	retry 400 packets_beyond $((before + 50)) "$sending" || says "$sending sends nothing for $1"
+}
+
+# flaps_under <device> <command>: its link, under what the command makes it send.
+flaps_under() {
+	keep_sending "$@" && link_flaps "$1"
 	flapped=$?
 	rm /tmp/busy
-	wait $busy && [ $flapped -eq 0 ]
+	wait $sender && [ $flapped -eq 0 ]
 }
 
 # Two ends of a link in one namespace, for what knows one only: end0 and veth0 reach each other

@@ -69,9 +69,10 @@ rnbd_device_goes() {
 
 # The server ends the session under reads, which fail.
 rnbd_server_disconnects() {
-	keep_reading /dev/rnbd0 emu2 &&
+	keep_sending emu2 copy_disk /dev/rnbd0 &&
 		echo 1 >"$(echo /sys/class/rtrs-server/s/paths/*)/disconnect" || return 1
-	! wait $reader && rm /tmp/busy && retry 100 rnbd_reconnects && retry 200 rnbd_is_connected && disk_holds /dev/rnbd0
+	! wait "$sender" && rm /tmp/busy && retry 100 rnbd_reconnects && retry 200 rnbd_is_connected &&
+		disk_holds /dev/rnbd0
 }
 
 rnbd_reconnects() {
