@@ -193,14 +193,16 @@ second_run_is_refused() {
 	check_empty "a second run in the same build directory is refused" "$out"
 }
 
-# interrupt_run <output>: starts a run in a session of its own, and interrupts it while its checks are
-# running. Sets session and status.
-interrupt_run() {
+# interrupt <output> <pattern> <command>: starts the command in a session of its own, and interrupts it
+# once it has printed a line like that. Sets session and status.
+interrupt() {
+	local out=$1 pattern=$2
+	shift 2
 	status=0
-	: >"$1"
-	BUILD=$work/nested setsid "$KV_SCRIPTS/test" lint >"$1" 2>&1 &
+	: >"$out"
+	setsid "$@" >"$out" 2>&1 &
 	session=$!
-	until grep -q '^\[.*static checks' "$1" || ! kill -0 "$session" 2>/dev/null; do
+	until grep -q "$pattern" "$out" || ! kill -0 "$session" 2>/dev/null; do
 		sleep 0.1
 	done
 	kill -TERM "$session"
@@ -218,21 +220,47 @@ session_members() {
 	}' || true
 }
 
-# Processes that were told to end may need a moment.
-interrupted_run_leaves_nothing() {
-	local out=$work/interrupted.out session status tries=$((100 * ${KV_PATIENCE:-1}))
-	mkdir "$work/nested"
-	interrupt_run "$out"
-	while [ -n "$(session_members "$session")" ] && [ $((tries--)) -gt 0 ]; do
+# soon_none <command>: prints what the command prints, which is to be nothing: processes that were
+# told to end may need a moment.
+soon_none() {
+	local tries=$((100 * ${KV_PATIENCE:-1}))
+	while [ -n "$("$@")" ] && [ $((tries--)) -gt 0 ]; do
 		sleep 0.1
 	done
+	"$@"
+}
+
+interrupted_run_leaves_nothing() {
+	local out=$work/interrupted.out session status
+	mkdir "$work/nested"
+	interrupt "$out" '^\[.*static checks' env "BUILD=$work/nested" "$KV_SCRIPTS/test" lint
 	{
 		[ "$status" -eq 130 ] || echo "status $status"
 		grep -q 'test: interrupted$' "$out" || cat "$out"
-		session_members "$session"
+		soon_none session_members "$session"
 		flock -n "$work/nested/.test.lock" true || echo "the lock is held"
 	} >"$out.left"
 	check_empty "an interrupted run leaves no process and no lock" "$out.left"
+}
+
+# guest_processes <word>: prints those whose command lines have the word, which the guest was booted
+# with; User Mode Linux begins a session of its own. grep's has it in another way.
+guest_processes() {
+	grep -al "[${1:0:1}]${1:1}" /proc/[0-9]*/cmdline 2>/dev/null | sed 's/^/left: /' || true
+}
+
+# The guest is busy: where its time is virtual, one that sleeps wakes at once.
+interrupted_guest_leaves_nothing() {
+	local out=$work/interrupted-guest.out word=interrupted.$$ session status
+	printf '%s\n' 'result "progress: busy"' 'while :; do :; done' >"$work/busy.sh"
+	interrupt "$out" '^  busy$' "$KV_SCRIPTS/vm" --kernel "$SEEDED" --name interrupted \
+		--append "$word" --progress --run "$work/busy.sh"
+	{
+		[ "$status" -eq 130 ] || echo "status $status"
+		grep -q 'vm: interrupted$' "$out" || cat "$out"
+		soon_none guest_processes "$word"
+	} >"$out.left"
+	check_empty "an interrupted guest leaves no process" "$out.left"
 }
 
 # Of traces of failed allocations, only those of a test's go; of races, the kernel's own.
@@ -373,6 +401,7 @@ part_selftest() {
 	spawn "failures that a test made" check_injected
 	spawn "a second run" second_run_is_refused
 	spawn "an interrupted run" interrupted_run_leaves_nothing
+	spawn "an interrupted guest" interrupted_guest_leaves_nothing
 	spawn_seed 1 upward upward_is_red
 	need_build "$SEEDED"
 	need_dir "$SEEDED" "$KV_SCRIPTS/selftest" KVERBS_KUNIT=m
