@@ -86,7 +86,9 @@ read_disk() {
 
 # copy_disk <disk>: into /tmp/read
 copy_disk() {
-	dd if="$1" of=/tmp/read bs=16k iflag=direct 2>/tmp/dd
+	dd if="$1" of=/tmp/read bs=16k iflag=direct 2>/tmp/dd && return
+	cat /tmp/dd
+	return 1
 }
 
 # link_of_disk_goes <disk> <HCA>: under reads, which wait, and go on.
@@ -101,13 +103,6 @@ target_stops() {
 	stopped=$?
 	rm /tmp/busy
 	wait "$sender" && [ $stopped -eq 0 ] && cmp /tmp/read /tmp/disk && disk_holds "$1"
-}
-
-# is_silent <HCA>: it has sent nothing for a moment.
-is_silent() {
-	silent=$(packets "$1")
-	usleep 200000
-	[ "$(packets "$1")" -eq "$silent" ]
 }
 
 # disk_goes <disk> <HCA>: the initiator's HCA goes under reads, which end, and takes its disk along.

@@ -23,8 +23,8 @@ pass() {
 	result "pass: $*"
 }
 
-# says <why a check fails>: fails.
-says() {
+# why <what failed, of a check>: fails.
+why() {
 	echo "guest: $*"
 	return 1
 }
