@@ -56,37 +56,6 @@ static int long_send(struct rig *r, u64 dma, int nr, u32 len)
 	return ib_post_recv(r->b.qp, &recv, NULL) ?: ib_post_send(r->a.qp, &send, NULL);
 }
 
-/* A thread that stands still at a place. */
-struct pause {
-	struct kvt_gate gate;
-	char thread[TASK_COMM_LEN];	/* who came to the place */
-};
-
-static void pause_copy(void *arg)
-{
-	struct pause *pause = arg;
-
-	strscpy(pause->thread, current->comm, sizeof(pause->thread));
-	kvt_gate_sleep(&pause->gate);
-}
-
-static struct pause *pause_at(struct kunit *test, const char *place)
-{
-	struct pause *pause = kvt_zalloc(test, sizeof(*pause));
-
-	kvt_gate_init(&pause->gate);
-	kverbs_delay_set_any(place, pause_copy, pause);
-	return pause;
-}
-
-static void pause_over(struct kunit *test, struct pause *pause)
-{
-	kvt_gate_open(&pause->gate);
-	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
-	/* It has to run for that. */
-	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(pause->gate.in_time)));
-}
-
 /*
  * The thread that copies the long message stands still, and another queue pair of the same CPU
  * sends a message that is handed over, too.
@@ -95,19 +64,19 @@ static void long_message_holds_up_no_other_queue_pair(struct kunit *test)
 {
 	u64 dma = long_memory(test);
 	struct rig *far, *near;
-	struct pause *pause;
+	struct rig_pause *pause;
 	struct ib_wc wc;
 
 	kvt_stay_on_first_cpu();
 	far = long_rig(test);
 	near = long_rig(test);
-	pause = pause_at(test, "emu_copy_long");
+	pause = rig_pause_at(test, "emu_copy_long");
 	KUNIT_EXPECT_EQ(test, 0, long_send(far, dma, LONG_SGES, LONG_SIZE));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
 	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(far->a.scq));
-	pause_over(test, pause);
+	rig_pause_over(test, pause);
 	RIG_EXPECT_WC(test, far->a.scq, &wc, 1, IB_WC_SUCCESS);
 	RIG_EXPECT_WC(test, far->b.rcq, &wc, 0, IB_WC_SUCCESS);
 	KUNIT_EXPECT_EQ(test, LONG_SGES * LONG_SIZE, wc.byte_len);
@@ -118,7 +87,7 @@ static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test
 {
 	u64 dma = long_memory(test);
 	struct rig *first, *moved, *failed, *destroyed;
-	struct pause *pause;
+	struct rig_pause *pause;
 	struct ib_wc wc;
 
 	kvt_stay_on_first_cpu();
@@ -126,7 +95,7 @@ static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test
 	moved = long_rig(test);
 	failed = long_rig(test);
 	destroyed = long_rig(test);
-	pause = pause_at(test, "emu_run_begin");
+	pause = rig_pause_at(test, "emu_run_begin");
 	KUNIT_EXPECT_EQ(test, 0, long_send(first, dma, 1, BESIDE_SIZE));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_EQ(test, 0, long_send(moved, dma, 1, BESIDE_SIZE));
@@ -139,7 +108,7 @@ static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test
 	rig_destroy_qp(test, &destroyed->a);
 	KUNIT_EXPECT_TRUE(test, rig_empty(first->a.scq));
 	KUNIT_EXPECT_TRUE(test, rig_empty(moved->a.scq));
-	pause_over(test, pause);
+	rig_pause_over(test, pause);
 	RIG_EXPECT_DELIVERED(test, first, &wc, 1, 0);
 	RIG_EXPECT_DELIVERED(test, moved, &wc, 1, 0);
 	KUNIT_EXPECT_TRUE(test, rig_empty(failed->b.rcq));
@@ -152,7 +121,7 @@ static void processes_hold_up_no_message_of_the_kernel(struct kunit *test)
 	u64 dma = long_memory(test);
 	struct process_rings rings;
 	struct emu_uring *polled;
-	struct pause *pause;
+	struct rig_pause *pause;
 	struct rig *r, *near;
 	struct process *p;
 	struct ib_wc wc;
@@ -168,14 +137,14 @@ static void processes_hold_up_no_message_of_the_kernel(struct kunit *test)
 	process_make_qp(test, p, r, &r->b, &rings);
 	rig_connect(test, r);
 	near = long_rig(test);
-	pause = pause_at(test, "emu_run_begin");
+	pause = rig_pause_at(test, "emu_run_begin");
 	KUNIT_EXPECT_TRUE(test, process_send(rings.sq, 1, NULL, 0));
 	KUNIT_EXPECT_EQ(test, 0, process_doorbell(r->b.qp));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_STREQ(test, "kverbs_user/0", pause->thread);
 	KUNIT_EXPECT_EQ(test, 0, long_send(near, dma, 1, BESIDE_SIZE));
 	RIG_EXPECT_DELIVERED(test, near, &wc, 1, 0);
-	pause_over(test, pause);
+	rig_pause_over(test, pause);
 	KUNIT_EXPECT_EQ(test, 0, rig_recv(&r->a, 2, 0, 8));
 	RIG_EXPECT_WC(test, r->a.rcq, &wc, 2, IB_WC_SUCCESS);
 }

@@ -640,6 +640,7 @@ static void key_ends_when_accesses_are_out(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_all(end.b->buf, RIG_BLOCK, 0xdd));
 }
 
+/* The thread that writes through the FMR stands still. */
 static void fmr_in_use_is_busy(struct kunit *test)
 {
 	struct rig *r = rig_up(test, "emu0", "emu1");
@@ -648,17 +649,19 @@ static void fmr_in_use_is_busy(struct kunit *test)
 		.how = END_FMR_UNMAP,
 		.b = rig_block(test, &r->b, 0xee),
 	};
+	struct rig_pause *pause;
 	struct ib_wc wc;
 	u64 page;
 
-	kvt_need_two_cpus(test);
 	rig_register_blocks(test, a, LONG_BLOCKS, a, BINDABLE);
 	ended_new(test, &end);
 	page = end.b->dma;
-	KUNIT_ASSERT_EQ(test, 0, block_write(a, LONG_BLOCKS * RIG_BLOCK, end.iova, end.key));
-	block_wait(test, end.b, 0xee);
+	pause = rig_pause_at(test, "emu_copy_long");
+	KUNIT_EXPECT_EQ(test, 0, block_write(a, LONG_BLOCKS * RIG_BLOCK, end.iova, end.key));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&pause->gate.entered));
 	KUNIT_EXPECT_EQ(test, -EBUSY, ib_map_phys_fmr(end.fmr, &page, 1, 0));
 	KUNIT_EXPECT_EQ(test, end.key, end.fmr->rkey);
+	rig_pause_over(test, pause);
 	RIG_EXPECT_WC(test, a->scq, &wc, 0x77, IB_WC_SUCCESS);
 	/* The old mapping is intact, and can be replaced once the write has completed. */
 	expect_write(test, r, end.iova + RIG_BLOCK, 8, end.key, IB_WC_SUCCESS);

@@ -163,4 +163,13 @@ struct rig_pair {
 extern const struct rig_pair rig_pairs[2];
 struct rig *rig_of_param(struct kunit *test);
 
+/* A thread that stands still at a place. */
+struct rig_pause {
+	struct kvt_gate gate;
+	char thread[TASK_COMM_LEN];	/* who came to the place */
+};
+
+struct rig_pause *rig_pause_at(struct kunit *test, const char *place);
+void rig_pause_over(struct kunit *test, struct rig_pause *pause);
+
 #endif
