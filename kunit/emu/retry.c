@@ -52,25 +52,99 @@ static void r8_gives_up_after_so_many_retries(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, IB_QPS_INIT, rig_state(r->b.qp));
 }
 
-/* Each refused change comes before the timeout of 67 ms is over, which must not begin anew. */
-static void r8_refused_change_keeps_the_retries(struct kunit *test)
+/*
+ * The RNR NAK timer values of IBTA table 45, in ns. In units of 10 us they double every two
+ * codes from code 2 on; code 0 stands for the value that would follow code 31.
+ */
+static u64 rnr_ns(unsigned int code)
 {
-	struct rig *r = rig_between_two(test);
+	u64 units;
+
+	if (!code)
+		code = 32;
+	if (code == 1)
+		units = 1;
+	else if (code % 2)
+		units = 3ULL << (code - 3) / 2;
+	else
+		units = 1ULL << code / 2;
+	return units * 10 * NSEC_PER_USEC;
+}
+
+/* Changes the first end again and again until its request, the only one, has ended. */
+static void change_until_over(struct kunit *test, struct rig *r, const struct ib_qp_attr *attr,
+			      int mask, int err, enum ib_wc_status status)
+{
 	struct ib_wc wc = {};
 	bool ended = false;
 	int i;
 
-	r->timeout = 14;
-	r->retry_cnt = 1;
-	connect_first_only(test, r);
 	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
 	for (i = 0; i < 200 && !ended; i++) {
-		KUNIT_EXPECT_EQ(test, -EINVAL, rig_to(r->a.qp, IB_QPS_RTR));
+		struct ib_qp_attr copy = *attr;
+
+		KUNIT_EXPECT_EQ(test, err, ib_modify_qp(r->a.qp, &copy, mask));
 		usleep_range(20000, 25000);
 		ended = ib_poll_cq(r->a.scq, 1, &wc) == 1;
 	}
 	KUNIT_EXPECT_TRUE(test, ended);
-	KUNIT_EXPECT_EQ(test, IB_WC_RETRY_EXC_ERR, wc.status);
+	KUNIT_EXPECT_EQ(test, status, wc.status);
+}
+
+/* Each refused change comes before the timeout of 67 ms is over, which must not begin anew. */
+static void r8_refused_change_keeps_the_retries(struct kunit *test)
+{
+	const struct ib_qp_attr attr = { .qp_state = IB_QPS_RTR };
+	struct rig *r = rig_between_two(test);
+
+	r->timeout = 14;
+	r->retry_cnt = 1;
+	connect_first_only(test, r);
+	change_until_over(test, r, &attr, IB_QP_STATE, -EINVAL, IB_WC_RETRY_EXC_ERR);
+}
+
+/* What RTS allows to change for a requester's queue pair is of the other direction. */
+static void change_in_rts_until_over(struct kunit *test, struct rig *r, enum ib_wc_status status)
+{
+	const struct ib_qp_attr attr = {
+		.qp_access_flags = IB_ACCESS_REMOTE_READ,
+		.min_rnr_timer = 3,
+	};
+	struct ib_qp_init_attr init;
+	struct ib_qp_attr now;
+
+	change_until_over(test, r, &attr, IB_QP_ACCESS_FLAGS | IB_QP_MIN_RNR_TIMER, 0, status);
+	KUNIT_EXPECT_EQ(test, 0, ib_query_qp(r->a.qp, &now, IB_QP_STATE, &init));
+	KUNIT_EXPECT_EQ(test, IB_ACCESS_REMOTE_READ, now.qp_access_flags);
+	KUNIT_EXPECT_EQ(test, 3, now.min_rnr_timer);
+}
+
+/* Neither ends a wait of 67 ms, of which there are two, nor gives the request more tries. */
+static void r8_change_in_rts_keeps_the_retries(struct kunit *test)
+{
+	struct rig *r = rig_between_two(test);
+	u64 start;
+
+	r->timeout = 14;
+	r->retry_cnt = 1;
+	connect_first_only(test, r);
+	start = ktime_get_ns();
+	change_in_rts_until_over(test, r, IB_WC_RETRY_EXC_ERR);
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, 2ULL * 4096 << 14);
+}
+
+/* The responder asks for 82 ms. */
+static void r10_change_in_rts_keeps_the_retries(struct kunit *test)
+{
+	struct rig *r = rig_between_two(test);
+	u64 start;
+
+	r->rnr_retry = 1;
+	r->rnr_timer = 26;
+	rig_start(test, r);
+	start = ktime_get_ns();
+	change_in_rts_until_over(test, r, IB_WC_RNR_RETRY_EXC_ERR);
+	KUNIT_EXPECT_GE(test, ktime_get_ns() - start, rnr_ns(r->rnr_timer));
 }
 
 static void r8_waits_for_the_timeout_between_two(struct kunit *test)
@@ -184,25 +258,6 @@ static void r10_seven_is_without_end(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, rig_empty(r->a.scq));
 	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
 	RIG_EXPECT_DELIVERED(test, r, &wc, 1, 2);
-}
-
-/*
- * The RNR NAK timer values of IBTA table 45, in ns. In units of 10 us they double every two
- * codes from code 2 on; code 0 stands for the value that would follow code 31.
- */
-static u64 rnr_ns(unsigned int code)
-{
-	u64 units;
-
-	if (!code)
-		code = 32;
-	if (code == 1)
-		units = 1;
-	else if (code % 2)
-		units = 3ULL << (code - 3) / 2;
-	else
-		units = 1ULL << code / 2;
-	return units * 10 * NSEC_PER_USEC;
 }
 
 static void r10_waits_as_long_as_the_responder_asks(struct kunit *test)
@@ -463,10 +518,12 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE_PARAM(r8_gives_up_after_so_many_retries, retry_gen_params),
 	KUNIT_CASE(r8_requests_begin_with_the_number_that_is_expected),
 	KUNIT_CASE(r8_refused_change_keeps_the_retries),
+	KUNIT_CASE(r8_change_in_rts_keeps_the_retries),
 	KUNIT_CASE(r8_waits_for_the_timeout_between_two),
 	KUNIT_CASE_SLOW(r8_each_message_has_its_retries),
 	KUNIT_CASE_SLOW(r9_without_a_timeout_waits_for_ever),
 	KUNIT_CASE_PARAM(r10_gives_up_after_so_many_retries, rnr_retry_gen_params),
+	KUNIT_CASE(r10_change_in_rts_keeps_the_retries),
 	KUNIT_CASE(r10_seven_is_without_end),
 	KUNIT_CASE_SLOW(r10_waits_as_long_as_the_responder_asks),
 	KUNIT_CASE(r10_write_with_imm_waits_for_a_receive_too),

@@ -3,8 +3,8 @@
  * Queue pairs: life, states and attributes.
  *
  * ->lock serialises modify, query, destroy, and the doorbell of a process that is refused. All
- * but query also freeze the queue pair (see doorbell.c), so that none of its entries is executed
- * while they change it. At the same time, others use:
+ * but query, and a change within RTS, also freeze the queue pair (see doorbell.c), so that none of
+ * its entries is executed while they change it. At the same time, others use:
  *
  *   ->state	engines set it to IB_QPS_ERR on an error, hence the cmpxchg in
  *		emu_qp_move(). Posters only read it.
@@ -594,12 +594,18 @@ static bool emu_qp_must_finish(const struct emu_qp *qp, enum ib_qp_state from,
 	       (to != from || (mask & ~(IB_QP_STATE | IB_QP_CUR_STATE)));
 }
 
-/* Under @qp->lock, frozen or not, the state can only become IB_QPS_ERR. */
-static int emu_modify(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask, bool frozen)
+/* What a modify asks for. */
+struct emu_change {
+	enum ib_qp_state from, to;
+	int mask;
+};
+
+/* Whether @qp can be changed so from the state that it is in at this moment. */
+static int emu_check_change(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask,
+			    struct emu_change *change)
 {
 	enum ib_qp_state from = atomic_read(&qp->state);
 	enum ib_qp_state to = mask & IB_QP_STATE ? attr->qp_state : from;
-	int err;
 
 	/* uverbs sets IB_QP_PORT with each path, but it is not allowed for UC in SQD. */
 	if (to == IB_QPS_SQD && qp->ibqp.qp_type == IB_QPT_UC && (mask & IB_QP_AV) &&
@@ -610,13 +616,28 @@ static int emu_modify(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask
 	if (!ib_modify_qp_is_ok(from, to, qp->ibqp.qp_type, mask) ||
 	    emu_qp_must_finish(qp, from, to, mask))
 		return -EINVAL;
-	err = emu_check_attr(qp, attr, mask);
-	return err || !frozen ? err : emu_qp_move(qp, from, to, attr, mask);
+	*change = (struct emu_change) { .from = from, .to = to, .mask = mask };
+	return emu_check_attr(qp, attr, mask);
+}
+
+static int emu_modify_frozen(struct emu_qp *qp, const struct ib_qp_attr *attr, int mask)
+{
+	struct emu_change change;
+	int err;
+
+	emu_qp_freeze(qp);
+	/* Before it was frozen, engines may have changed the state, or begun what must be finished. */
+	err = emu_check_change(qp, attr, mask, &change);
+	if (!err)
+		err = emu_qp_move(qp, change.from, change.to, attr, change.mask);
+	emu_qp_thaw(qp);
+	return err;
 }
 
 int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct ib_udata *udata)
 {
 	struct emu_qp *qp = to_eqp(ibqp);
+	struct emu_change change;
 	int err = -ENODEV;
 
 	mutex_lock(&qp->lock);
@@ -624,14 +645,16 @@ int emu_modify_qp(struct ib_qp *ibqp, struct ib_qp_attr *attr, int mask, struct 
 		goto unlock;
 	/*
 	 * A request that waits to be tried again is tried when the queue pair thaws, and has all its
-	 * tries again: not for a change that is refused.
+	 * tries again. That must not happen for a change that is refused; nor for one within RTS,
+	 * which can be repeated at will, and is of nothing that the send queue uses.
 	 */
-	err = emu_modify(qp, attr, mask, false);
+	err = emu_check_change(qp, attr, mask, &change);
 	if (err)
 		goto unlock;
-	emu_qp_freeze(qp);
-	err = emu_modify(qp, attr, mask, true);
-	emu_qp_thaw(qp);
+	if (change.from == IB_QPS_RTS && change.to == IB_QPS_RTS)
+		emu_apply_attr(qp, attr, change.mask);
+	else
+		err = emu_modify_frozen(qp, attr, mask);
 unlock:
 	mutex_unlock(&qp->lock);
 	return err;
