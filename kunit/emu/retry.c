@@ -514,6 +514,34 @@ static void r25_other_partition_is_not_heard(struct kunit *test)
 	expect_unheard(test, r);
 }
 
+/*
+ * Two ports have the same address, and on each a queue pair of the same number: a responder has one
+ * requester, the one to which its responses go. That is the port that got the address last.
+ */
+static void r25_twin_to_whom_no_response_goes_is_not_heard(struct kunit *test)
+{
+	static const struct rig_net net = { "", RIG_NET_ROCE_V2_IP4, true };
+	struct rig_end *twin = &rig_alloc(test)->a;
+	struct rig *r = rig_net_new(test, &net);
+	struct ib_wc wc;
+
+	rig_roce_end(test, twin, "kvr_c", "192.0.2.1");
+	rig_give_gid(test, twin, net.kind);
+	r->timeout = 2;
+	r->retry_cnt = 1;
+	connect_first_only(test, r);
+	rig_make_qp(test, r, twin);
+	KUNIT_ASSERT_EQ(test, twin->qp->qp_num, r->a.qp->qp_num);
+	rig_connect_end(test, r, twin, &r->b);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&r->b, 2, 0, 8));
+	KUNIT_ASSERT_EQ(test, 0, rig_to_rtr(r, &r->b, &r->a));
+	KUNIT_ASSERT_EQ(test, 0, rig_send(&r->a, 1, 0, 8));
+	expect_unheard(test, r);
+	KUNIT_ASSERT_EQ(test, 0, rig_send(twin, 3, 0, 8));
+	RIG_EXPECT_WC(test, twin->scq, &wc, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, r->b.rcq, &wc, 2, IB_WC_SUCCESS);
+}
+
 static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE_PARAM(r8_gives_up_after_so_many_retries, retry_gen_params),
 	KUNIT_CASE(r8_requests_begin_with_the_number_that_is_expected),
@@ -533,6 +561,7 @@ static struct kunit_case emu_conform_retry_cases[] = {
 	KUNIT_CASE(r25_peer_of_somebody_else_hears_nothing),
 	KUNIT_CASE(r25_stranger_with_the_right_number_is_not_heard),
 	KUNIT_CASE(r25_other_partition_is_not_heard),
+	KUNIT_CASE(r25_twin_to_whom_no_response_goes_is_not_heard),
 	{}
 };
 KVT_SUITE(emu_conform_retry);

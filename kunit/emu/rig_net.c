@@ -208,13 +208,27 @@ void rig_wait_gid(struct kunit *test, struct rig_end *e,
 }
 EXPORT_SYMBOL_GPL(rig_wait_gid);
 
-static void rig_give_gid(struct kunit *test, struct rig_end *e, enum rig_net_kind kind)
+/**
+ * rig_give_gid() - give an end that has none the first GID of a kind of network
+ * @test: the running case
+ * @e: the end
+ * @kind: the network; without a GRH, the end needs no GID
+ */
+void rig_give_gid(struct kunit *test, struct rig_end *e, enum rig_net_kind kind)
 {
 	if (kind != RIG_NET_IB)
 		rig_wait_gid(test, e, rig_gid_is, kind);
 }
+EXPORT_SYMBOL_GPL(rig_give_gid);
 
-static void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name, const char *ip4)
+/**
+ * rig_roce_end() - set up an end on a RoCE device of its own
+ * @test: the running case, at whose end both are removed
+ * @e: the end
+ * @name: name of the device
+ * @ip4: address of its network device, which others may have, too
+ */
+void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name, const char *ip4)
 {
 	struct net_device *ndev = kvt_netdev(test);
 
@@ -222,6 +236,7 @@ static void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name
 	rig_device(test, name, 1, netdev_name(ndev));
 	rig_end_up(test, e, name, 1);
 }
+EXPORT_SYMBOL_GPL(rig_roce_end);
 
 /**
  * rig_net_new() - set up two ends of a network, without queue pairs

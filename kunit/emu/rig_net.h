@@ -37,6 +37,8 @@ extern const struct rig_net rig_few_nets[4];
 struct rig *rig_net_new(struct kunit *test, const struct rig_net *net);
 void rig_wait_gid(struct kunit *test, struct rig_end *e,
 		  bool (*is)(const struct ib_gid_attr *attr, int kind), int kind);
+void rig_roce_end(struct kunit *test, struct rig_end *e, const char *name, const char *ip4);
+void rig_give_gid(struct kunit *test, struct rig_end *e, enum rig_net_kind kind);
 static inline bool rig_net_is_roce(const struct rig_net *net)
 {
 	return net->kind >= RIG_NET_ROCE_V1;

@@ -205,8 +205,8 @@ static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_
 }
 
 /*
- * Executes the invalidation that the message, on RC, asks the responder for. The receive is taken: without
- * one, nothing would be invalidated. It comes before the data, so the message can neither be read
+ * Executes the invalidation that the message, on RC, asks the responder for. The receive is taken:
+ * without one, nothing would be invalidated. It comes before the data, so the message can neither be read
  * from the memory that it invalidates nor be written there. If the message is tried again, the key
  * is already invalid, which is no error then.
  */
@@ -220,9 +220,10 @@ static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct e
 	outcome = emu_region_invalidate(&ex->peer->ibqp, wqe->ex.invalidate_rkey, &why);
 	if (outcome == EMU_FAILED)
 		return emu_refuse_inv(ex, wqe, pos, recv, why);
-	/* There is room for it, as a connection has one requester. */
-	if (outcome == EMU_AGAIN)
-		WARN_ON_ONCE(!emu_park_recv(ex->peer, recv));
+	/* There is room for it, but where the address of the requester moves to another port. */
+	if (outcome == EMU_AGAIN && unlikely(!emu_park_recv(ex->peer, recv)))
+		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_QP_OP_ERR, IB_WC_REM_OP_ERR,
+				     EMU_SYN_MR_STATE);
 	return outcome;
 }
 
@@ -256,8 +257,8 @@ static noinline enum emu_outcome emu_scatter(struct emu_exec *ex, struct emu_swq
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_PROT_ERR, IB_WC_REM_OP_ERR,
 				     to.why);
 	/*
-	 * Reached only if the receive could not be parked; on a connection, which has one
-	 * requester, there is always room.
+	 * Reached only if the receive could not be parked: a connection has one requester, but
+	 * while the address of that moves to another port, there may be two for a moment.
 	 */
 	if (unlikely(from->why))
 		return emu_fail_recv(ex, wqe, pos, recv, IB_WC_LOC_QP_OP_ERR, IB_WC_LOC_PROT_ERR,

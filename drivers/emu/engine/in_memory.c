@@ -37,7 +37,7 @@ void emu_leave_peer(struct emu_exec *ex)
 	emu_qp_leave(peer);
 }
 
-/* Whether the attributes of @peer make it the other end of @qp. Inside the peer's gate. */
+/* Whether the attributes of @peer make it the other end of @qp. Inside the peer's gate; RCU. */
 static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 {
 	if (peer->ibqp.qp_type != qp->ibqp.qp_type || peer->dest_qpn != qp->ibqp.qp_num)
@@ -50,11 +50,13 @@ static bool emu_is_connected(const struct emu_qp *qp, const struct emu_qp *peer)
 		emu_port_count(peer->port, EMU_CNT_PKEY, 1);
 		return false;
 	}
-	if (qp->edev->ethernet)
-		return peer->av.gid_type == qp->av.gid_type &&
-		       !memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(qp->av.sgid)) &&
-		       !memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(qp->av.dgid));
-	return peer->av.dlid == READ_ONCE(qp->port->lid);
+	if (qp->edev->ethernet &&
+	    (peer->av.gid_type != qp->av.gid_type ||
+	     memcmp(&peer->av.dgid, &qp->av.sgid, sizeof(qp->av.sgid)) ||
+	     memcmp(&peer->av.sgid, &qp->av.dgid, sizeof(qp->av.dgid))))
+		return false;
+	/* Several ports may have the address: the responses go to one of them. */
+	return emu_fabric_find(&peer->av) == qp->port;
 }
 
 /*

@@ -7,7 +7,8 @@
  * the gate, or by whoever has the gate closed and empty. The responder of a
  * connection has one requester, so it has one engine at a time, and it is this
  * engine's message that is tried again. Several engines can come to a datagram queue
- * pair at once: the bit EMU_FROM_BUSY lets one at a time park or take a receive, and
+ * pair at once, and two to a connected one, while the requester's address moves from one
+ * port to another. The bit EMU_FROM_BUSY lets one at a time park or take a receive, and
  * there may be no room to park the receive of another. Nobody waits for the bit, as whoever
  * has set it may have been interrupted by this engine. Documentation/models/parked.pml is a
  * model of this.
