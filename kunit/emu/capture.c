@@ -11,6 +11,7 @@
 #include <kverbs/delay.h>
 
 #include "emu/control.h"
+#include "emu/rig_net.h"
 
 #define DEVICE		"emu0"
 #define PEER		"emu1"
@@ -24,6 +25,8 @@
 #define READER		OUTPUT ".reader"
 /* A FIFO, at which a reader waits until it is to begin. */
 #define GO		OUTPUT ".go"
+
+#define GROUP_LID	0xc003
 
 #define RECORD		sizeof(struct kverbs_emu_capture_record)
 #define SNAPLEN		16
@@ -310,6 +313,74 @@ static void local_errors_are_not_told(struct kunit *test)
 	expect_message(test, r, &got, IB_WR_SEND, 8);
 }
 
+struct drained {
+	struct kunit *test;
+	struct rig *r;
+};
+
+static void make_ready_again(void *arg)
+{
+	struct drained *d = arg;
+
+	KUNIT_EXPECT_EQ(d->test, 0, rig_to(d->r->a.qp, IB_QPS_RESET));
+	rig_connect_end(d->test, d->r, &d->r->a, NULL);
+}
+
+/*
+ * What ib_drain_sq() posts is an RDMA write, of which a UD queue pair knows no address. It comes
+ * late: the queue pair has been made ready again.
+ */
+static void drain_of_a_datagram_queue_pair_is_not_told(struct kunit *test)
+{
+	struct rig *r = rig_ud(test, DEVICE, PEER), *other = capture_rig(test);
+	struct ib_rdma_wr drain = { .wr = { .wr_id = 1, .opcode = IB_WR_RDMA_WRITE } };
+	struct drained d = { test, r };
+	struct captured got;
+	struct ib_wc wc;
+	loff_t pos = 0;
+
+	start(test, RECORD + 8, "");
+	KUNIT_ASSERT_EQ(test, 0, rig_to(r->a.qp, IB_QPS_ERR));
+	kverbs_delay_set("emu_drain_wr", make_ready_again, &d);
+	KUNIT_EXPECT_EQ(test, 0, ib_post_send(r->a.qp, &drain.wr, NULL));
+	KUNIT_EXPECT_TRUE(test, kverbs_delay_clear());
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_LOC_QP_OP_ERR);
+	send(test, other, 8);
+	finish(test);
+	next(test, &got, &pos);
+	expect_message(test, other, &got, IB_WR_SEND, 8);
+}
+
+/* Who posts a multicast of two buffers leaves it to a runner, which is the first to try it. */
+static void multicast_is_not_told_as_retried(struct kunit *test)
+{
+	static const struct rig_net net = { "", RIG_NET_IB_GRH, true };
+	struct rig *r = rig_net_new(test, &net);
+	struct captured got;
+	struct ib_sge sge[2];
+	struct rig_end to;
+	struct ib_ud_wr wr;
+	struct ib_wc wc;
+	loff_t pos = 0;
+
+	rig_make_ud(test, r, &r->a);
+	to = r->a;
+	to.gid = (union ib_gid) { .raw = { 0xff, 0x12, [15] = 3 } };
+	to.lid = GROUP_LID;
+	sge[0] = rig_sge(&r->a, 0, 8);
+	sge[1] = rig_sge(&r->a, 8, 8);
+	rig_ud_wr(&wr, 1, sge, 2, rig_ah(test, &r->a, &to), &to);
+	wr.remote_qpn = IB_MULTICAST_QPN;
+	start(test, RECORD + 16, "");
+	KUNIT_ASSERT_EQ(test, 0, ib_post_send(r->a.qp, &wr.wr, NULL));
+	RIG_EXPECT_WC(test, r->a.scq, &wc, 1, IB_WC_SUCCESS);
+	finish(test);
+	next(test, &got, &pos);
+	KUNIT_EXPECT_EQ(test, 16U, got.rec.length);
+	KUNIT_EXPECT_EQ(test, IB_MULTICAST_QPN, (int)got.rec.dest_qpn);
+	KUNIT_EXPECT_FALSE(test, got.rec.flags & KVERBS_EMU_CAPTURE_RETRIED);
+}
+
 /*
  * Nobody reads: messages are still sent, and the reader learns in the end how many records
  * were lost.
@@ -395,6 +466,8 @@ static struct kunit_case emu_capture_cases[] = {
 	KUNIT_CASE(a_refused_start_leaves_nothing_behind),
 	KUNIT_CASE(other_queue_pairs_are_not_told),
 	KUNIT_CASE(local_errors_are_not_told),
+	KUNIT_CASE(drain_of_a_datagram_queue_pair_is_not_told),
+	KUNIT_CASE(multicast_is_not_told_as_retried),
 	KUNIT_CASE(nobody_waits_for_the_reader),
 	KUNIT_CASE(slow_record_holds_up_the_reader_only),
 	{}

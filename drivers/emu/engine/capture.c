@@ -70,6 +70,9 @@ static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 {
 	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)
 		return false;
+	/* Other operations have no address, and fail. */
+	if (emu_qp_is_datagram(qp))
+		return emu_is_datagram(wqe) && wqe->length <= emu_packet_bytes(qp);
 	if (emu_is_read(wqe))
 		return !wqe->rdma.data_done;
 	if (emu_has_operand(wqe))
@@ -77,7 +80,6 @@ static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 	switch (wqe->opcode) {
 	case IB_WR_SEND:
 	case IB_WR_SEND_WITH_IMM:
-		return !emu_qp_is_datagram(qp) || wqe->length <= emu_packet_bytes(qp);
 	case IB_WR_SEND_WITH_INV:
 	case IB_WR_RDMA_WRITE:
 	case IB_WR_RDMA_WRITE_WITH_IMM:

@@ -302,6 +302,20 @@ static bool emu_mcast_needs_runner(const struct emu_exec *ex, const struct emu_s
 	return in_hardirq() || wqe->num_sge > 1 || emu_mcast_is_larger(av, EMU_MCAST_INLINE);
 }
 
+/**
+ * emu_datagram_needs_runner() - whether an entry is left to a runner before it is tried
+ * @ex: the owner at work
+ * @wqe: the entry, of a datagram queue pair
+ *
+ * Context: The owner of the queue pair's doorbell.
+ * Return: what emu_exec_datagram() answers with EMU_RUNNER, so that nobody counts it as a try.
+ */
+bool emu_datagram_needs_runner(const struct emu_exec *ex, struct emu_swqe *wqe)
+{
+	return emu_is_datagram(wqe) && wqe->ud.qpn == IB_MULTICAST_QPN &&
+	       emu_mcast_needs_runner(ex, wqe, emu_swqe_av(ex->qp, wqe));
+}
+
 /* Under rcu_read_lock(). */
 static void emu_deliver_unicast(struct emu_datagram *dg)
 {
@@ -325,8 +339,8 @@ static void emu_deliver_unicast(struct emu_datagram *dg)
  * @pos: its position
  *
  * Context: The owner of the queue pair's doorbell, preemption off.
- * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED, or EMU_AGAIN if a
- * runner must execute it, or a receive for it is being posted: it is still there.
+ * Return: EMU_DONE or EMU_FAILED: the entry is gone; EMU_DELAYED, EMU_RUNNER, or EMU_AGAIN if
+ * a receive for it is being posted: it is still there.
  */
 enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos)
 {
@@ -336,7 +350,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 	bool fits;
 
 	/* Only posted in the error state, see emu_is_drain_wr(); but that has been left since. */
-	if (unlikely(wqe->opcode != IB_WR_SEND && wqe->opcode != IB_WR_SEND_WITH_IMM))
+	if (unlikely(!emu_is_datagram(wqe)))
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_QP_OP_ERR, EMU_SYN_NONE);
 	if (unlikely(!emu_open_local(ex, wqe, 0, &local)))
 		return emu_fail_memory(ex, wqe, pos, local.why);
@@ -352,7 +366,7 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 		return emu_fail_local(ex, wqe, pos, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
 	if (fits && READ_ONCE(qp->port->state) == IB_PORT_ACTIVE) {
 		if (wqe->ud.qpn == IB_MULTICAST_QPN && emu_mcast_needs_runner(ex, wqe, dg.av))
-			return EMU_AGAIN;
+			return EMU_RUNNER;
 		rcu_read_lock();
 		if (wqe->ud.qpn == IB_MULTICAST_QPN)
 			emu_mcast_deliver(dg.av, emu_deliver_copy, &dg);

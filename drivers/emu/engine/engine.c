@@ -236,6 +236,7 @@ static enum emu_service emu_service_sends(struct emu_qp *qp, s64 *budget, bool m
 		service = emu_retry_after(&ex, ex.delay_ns);
 		break;
 	case EMU_AGAIN:
+	case EMU_RUNNER:
 		service = emu_hand_over(&ex, may_sleep && wqe->length > EMU_RUNNER_BYTES);
 		break;
 	default:

@@ -279,6 +279,9 @@ static noinline enum emu_outcome emu_exec_detour(struct emu_exec *ex, struct emu
 	enum emu_outcome outcome = EMU_DONE;
 	struct emu_captured done;
 
+	if (!ex->qp->fastpath && ex->qp->transport == &emu_in_memory &&
+	    emu_datagram_needs_runner(ex, wqe))
+		return EMU_RUNNER;
 	emu_capture_begin(ex, wqe, &done);
 	if (static_branch_unlikely(&emu_faulty)) {
 		outcome = emu_exec_fault(ex, wqe, pos);

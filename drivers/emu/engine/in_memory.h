@@ -25,6 +25,7 @@ enum emu_outcome emu_exec_atomic_data(struct emu_exec *ex, struct emu_swqe *wqe,
 
 /* datagram.c */
 enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u32 pos);
+bool emu_datagram_needs_runner(const struct emu_exec *ex, struct emu_swqe *wqe);
 
 /* mcast.c */
 /**
@@ -38,6 +39,12 @@ enum emu_outcome emu_exec_datagram(struct emu_exec *ex, struct emu_swqe *wqe, u3
 void emu_mcast_deliver(const struct emu_av *av, void (*deliver)(struct emu_qp *qp, void *data),
 		       void *data);
 bool emu_mcast_is_larger(const struct emu_av *av, u32 limit);
+
+/* Whether a datagram queue pair can execute it, and has an address for it. */
+static inline bool emu_is_datagram(const struct emu_swqe *wqe)
+{
+	return wqe->opcode == IB_WR_SEND || wqe->opcode == IB_WR_SEND_WITH_IMM;
+}
 
 /* The P_Key that a message is sent with. */
 static inline u16 emu_send_pkey(const struct emu_qp *qp, const struct emu_swqe *wqe)

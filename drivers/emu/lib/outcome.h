@@ -12,6 +12,7 @@
  * @EMU_NO_RESPONSE: the peer does not answer; try again after the timeout
  * @EMU_RNR: the peer has no receive posted; try again after its timer
  * @EMU_AGAIN: something is in use for a moment; try again from a runner
+ * @EMU_RUNNER: not tried, as it takes long: a runner must execute it
  * @EMU_DELAYED: not yet, on purpose or because memory is on the move; try again
  *	after a while
  * @EMU_DROPPED: it has its completion, but its message was dropped
@@ -22,6 +23,7 @@ enum emu_outcome {
 	EMU_NO_RESPONSE,
 	EMU_RNR,
 	EMU_AGAIN,
+	EMU_RUNNER,
 	EMU_DELAYED,
 	EMU_DROPPED,
 };

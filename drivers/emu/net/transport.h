@@ -43,6 +43,7 @@ struct emu_swqe;
  *   EMU_RNR		after the time that ex->rnr_timer stands for, as often as rnr_retry says
  *   EMU_NO_RESPONSE	after the timeout, as often as retry_cnt says
  *   EMU_AGAIN		by a runner, soon
+ *   EMU_RUNNER		the same, but the entry was not tried
  *
  * @leave is called by the owner, too. @forget is called in process context, with the queue pair
  * frozen: no entry is being executed, and none will be before the call returns.

@@ -137,8 +137,13 @@ static noinline s64 emu_check_send(const struct emu_qp *qp, const struct ib_send
 	if ((u32)wr->opcode > IB_WR_REG_MR)
 		return -EINVAL;
 	op = BIT_ULL(wr->opcode);
-	if (!(qp->send_ops & op))
-		return emu_is_drain_wr(qp, wr) ? 0 : emu_refuse_op(qp, wr->opcode);
+	if (!(qp->send_ops & op)) {
+		if (!emu_is_drain_wr(qp, wr))
+			return emu_refuse_op(qp, wr->opcode);
+		/* From here on, the queue pair may be reset, and made ready again. */
+		kverbs_delay("emu_drain_wr");
+		return 0;
+	}
 	if ((u32)wr->num_sge > qp->max_send_sge)
 		return -EINVAL;
 	if (emu_qp_is_datagram(qp))
