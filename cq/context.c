@@ -177,13 +177,16 @@ void ib_cq_work(struct work_struct *work)
 
 static void ib_cq_bound_schedule(struct ib_cq_lane *lane)
 {
-	ib_cq_begin_waiting(lane, raw_smp_processor_id());
+	/* On this CPU; and what waits, but is not queued yet, cannot be moved. */
+	preempt_disable();
+	ib_cq_begin_waiting(lane, smp_processor_id());
 	/*
 	 * The item is not queued, but cancel_work() in ib_cq_bound_move(), on another CPU, makes it
 	 * look queued for a moment.
 	 */
 	while (!queue_work(ib_comp_wq, &READ_ONCE(lane->runner)->work))
 		cpu_relax();
+	preempt_enable();
 }
 
 static void ib_cq_bound_start(struct ib_cq_runner *runner, int cpu)

@@ -246,8 +246,12 @@ void ib_cq_return_runner(struct ib_cq_runner *runner, struct ib_cq *cq)
 	if (!cq)
 		lane->paused--;
 	raw_spin_unlock_irq(&lane->lock);
-	if (cq)
-		ib_cq_enqueue(lane, cq);
+	if (!cq)
+		return;
+	/* Nobody else schedules the lane between the two steps of this. */
+	preempt_disable();
+	ib_cq_enqueue(lane, cq);
+	preempt_enable();
 }
 
 /* Returns @runner's @nr if it sleeps, or has slept, in its present batch; else 0. */

@@ -829,10 +829,16 @@ enum ib_cq_ran ib_cq_runner_run(struct ib_cq_runner *runner)
  */
 bool ib_cq_lane_idle(struct ib_cq_lane *lane)
 {
+	bool idle;
+
+	/* If a CQ became pending before, nobody else schedules the lane until the xchg(). */
+	preempt_disable();
 	atomic_set_release(&lane->active, 0);
 	/* Pairs with the llist_add() before the xchg() in ib_cq_enqueue(). */
 	smp_mb();
-	return llist_empty(&lane->pending) || atomic_xchg(&lane->active, 1);
+	idle = llist_empty(&lane->pending) || atomic_xchg(&lane->active, 1);
+	preempt_enable();
+	return idle;
 }
 
 /* Takes @cq out of @ready. Returns false if it is not there. */
