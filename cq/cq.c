@@ -285,8 +285,8 @@ free_cq:
  * @caller: KBUILD_MODNAME of the consumer
  *
  * Context: Process context.
- * Return: the CQ, or an ERR_PTR: -EINVAL for arguments out of range, -ENODEV if the
- * device is not registered, -ENOMEM, -EINTR if the caller is killed, or the driver's
+ * Return: the CQ, or an ERR_PTR: -EINVAL for arguments out of range, -ENODEV before
+ * the device is registered, -ENOMEM, -EINTR if the caller is killed, or the driver's
  * error.
  */
 struct ib_cq *__ib_alloc_cq(struct ib_device *dev, void *private, int nr_cqe, int comp_vector,

@@ -131,7 +131,7 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 
 /**
  * ib_cq_set_weight() - set the share of a CQ among those of its vector
- * @cq: a CQ of ib_alloc_cq() or ib_cq_pool_get()
+ * @cq: a CQ of ib_alloc_cq(); one of ib_cq_pool_get() is shared by others, and so is its weight
  * @weight: 1 to 64; 1 in a new CQ. In each round, a CQ of weight 2 may handle
  *	twice as many completions as one of weight 1.
  *
@@ -205,15 +205,23 @@ static void ib_cq_collect_pending(struct ib_cq_lane *lane)
 
 static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
 {
+	static DEFINE_RATELIMIT_STATE(limit, DEFAULT_RATELIMIT_INTERVAL, DEFAULT_RATELIMIT_BURST);
+	const struct ib_qp *qp = wc->qp;
+
 	/*
 	 * An error without a wr_cqe may go unreported, but a success that no done() sees
 	 * must not.
 	 */
-	if (wc->status == IB_WC_SUCCESS || wc->wr_cqe)
-		ibdev_warn_ratelimited(cq->device, "%s: dropping a completion of qp %u without %s\n",
-				       (wc->qp ? wc->qp->res.kern_name : cq->res.kern_name) ?: "?",
-				       wc->qp ? wc->qp->res.id : 0,
-				       wc->wr_cqe ? "done()" : "wr_cqe");
+	if ((wc->status != IB_WC_SUCCESS && !wc->wr_cqe) || !__ratelimit(&limit))
+		return;
+	rcu_read_lock();
+	/* It may be gone: rdma_rxe leaves the completions of a QP that is destroyed. */
+	if (qp && !rdma_restrack_lists(cq->device, RDMA_RESTRACK_QP, &qp->res))
+		qp = NULL;
+	ibdev_warn(cq->device, "%s: dropping a completion of qp %u without %s\n",
+		   (qp ? qp->res.kern_name : cq->res.kern_name) ?: "?", qp ? qp->res.id : 0,
+		   wc->wr_cqe ? "done()" : "wr_cqe");
+	rcu_read_unlock();
 }
 
 static noinline void ib_cq_account_latency(struct ib_cq *cq, const struct ib_wc *wc)

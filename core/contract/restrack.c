@@ -553,6 +553,28 @@ int rdma_restrack_count(struct ib_device *dev, enum rdma_restrack_type type)
 }
 
 /**
+ * rdma_restrack_lists() - whether an object still exists
+ * @dev: its device
+ * @type: its kind
+ * @res: its tracking entry, of which only the address is used
+ *
+ * Context: Any, under rcu_read_lock(), which keeps the memory of what is listed.
+ * Return: whether it is listed.
+ */
+bool rdma_restrack_lists(struct ib_device *dev, enum rdma_restrack_type type,
+			 const struct rdma_restrack_entry *res)
+{
+	struct rdma_restrack_entry *listed;
+	unsigned long id;
+
+	xa_for_each(&ib_priv(dev)->res[type].xa, id, listed) {
+		if (listed == res)
+			return true;
+	}
+	return false;
+}
+
+/**
  * ib_object_unused() - check that an object may be destroyed
  * @dev: its device
  * @res: its tracking entry

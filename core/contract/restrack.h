@@ -36,6 +36,8 @@ struct ib_tracked {
 
 void rdma_restrack_init(struct ib_device *dev);
 bool rdma_restrack_clean(struct ib_device *dev);
+bool rdma_restrack_lists(struct ib_device *dev, enum rdma_restrack_type type,
+			 const struct rdma_restrack_entry *res);
 void rdma_restrack_new(struct rdma_restrack_entry *res,
 		       enum rdma_restrack_type type);
 void rdma_restrack_set_maker(struct rdma_restrack_entry *res,

@@ -44,6 +44,8 @@ static const char *drain_why(int err)
 		return "the QP is in RESET, or its CQ is not of ib_alloc_cq()";
 	case -EDEADLK:
 		return "called from a done() that it would wait for";
+	case -EOPNOTSUPP:
+		return "the QP has an SRQ, so call ib_drain_qp()";
 	case -ENOMEM:
 		return "no room for one more request in the queue, or no memory";
 	case -ETIMEDOUT:
@@ -105,6 +107,8 @@ static int drain_recv_queue(struct ib_qp *qp, unsigned long site)
 	struct ib_recv_wr wr = { .wr_cqe = &drain.cqe };
 	int ret;
 
+	if (qp->srq)
+		return -EOPNOTSUPP;
 	ret = drain_begin(qp, qp->recv_cq, site);
 	if (ret)
 		return ret;

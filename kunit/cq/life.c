@@ -422,6 +422,26 @@ static void null_wr_cqe_of_an_error_is_no_news(struct kunit *test)
 	undone(test, IB_POLL_SOFTIRQ, NULL, IB_WC_WR_FLUSH_ERR, "without", 0);
 }
 
+/* A driver that leaves the completions of a QP that is destroyed: they name freed memory. */
+static void null_wr_cqe_of_a_qp_that_is_gone_names_the_owner_of_the_cq(struct kunit *test)
+{
+	struct recorder *rec = recorder_up(test, mock_up(test, "kvtm_a"), IB_POLL_SOFTIRQ, 0);
+	struct item *items = items_new(test, rec, 1);
+	struct ib_wc wc = { .status = IB_WC_SUCCESS };
+	struct lines *reports;
+
+	wc.qp = recorder_qp(test, rec);
+	KUNIT_EXPECT_EQ(test, 0, ib_destroy_qp(wc.qp));
+	rcu_barrier();
+	reports = lines_watch(test, "kverbs_kunit: dropping a completion of qp 0", "without wr_cqe");
+	rec->expect = 1;
+	KUNIT_EXPECT_TRUE(test, mock_cq_push(rec->cq, &wc, false));
+	KUNIT_EXPECT_TRUE(test, item_push(&items[0]));
+	KUNIT_EXPECT_TRUE(test, recorder_settle(rec));
+	recorder_expect_clean(test, rec);
+	KUNIT_EXPECT_EQ(test, 1, atomic_read(&reports->seen));
+}
+
 /* A create_cq method that notifies the CQ and then fails. */
 static int notify_and_fail(struct ib_cq *cq, const struct ib_cq_init_attr *attr,
 			   struct uverbs_attr_bundle *attrs)
@@ -574,6 +594,7 @@ static struct kunit_case cq_life_cases[] = {
 	KUNIT_CASE(null_done_is_reported_of_an_error_too),
 	KUNIT_CASE(null_wr_cqe_is_reported_with_qp_and_owner),
 	KUNIT_CASE(null_wr_cqe_of_an_error_is_no_news),
+	KUNIT_CASE(null_wr_cqe_of_a_qp_that_is_gone_names_the_owner_of_the_cq),
 	{}
 };
 KVT_SUITE(cq_life);
