@@ -4,8 +4,8 @@
  *
  * The list itself is the only record of a mapping. Kernels that know peer-to-peer memory
  * mark the entries that are mapped by bus address. On other kernels, the address tells:
- * no IOVA is ever the bus address of a device's memory; and where there is no IOMMU, and
- * the host address equals the bus address, there is nothing to undo.
+ * the kernel keeps the bus addresses below a host bridge out of the IOVAs of what is there; and
+ * where no IOMMU translates, and the host address equals the bus address, there is nothing to undo.
  *
  * For a PCI function and memory that the kernel keeps, dma_map_sgtable() does
  * everything. It refuses to map such memory for any other device. For devices below a

@@ -12,7 +12,8 @@
  * ACS is read anew for each path: setpci may change it at any time.
  *
  * No lock is taken: the tree above a function does not change while there is a reference
- * to that function.
+ * to that function, which holds its bus, and so the bridge above. Only the way from a virtual
+ * function to its physical one is not held so: see p2p_upstream().
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -219,13 +220,24 @@ static bool p2p_redirects(struct pci_dev *pdev)
 	return ctrl & P2P_ACS_REDIRECT;
 }
 
+/*
+ * As pci_upstream_bridge(). A virtual function refers to its physical one until it is
+ * removed: then the path ends here. Who removes both at this very moment could free the physical
+ * one too soon, here as in the kernel's own P2PDMA.
+ */
+static struct pci_dev *p2p_upstream(struct pci_dev *pdev)
+{
+	return pdev->is_virtfn && !device_is_registered(&pdev->dev) ? NULL :
+								       pci_upstream_bridge(pdev);
+}
+
 /* Any context. */
 void p2p_path_init(struct p2p_path *path, struct pci_dev *pdev)
 {
 	struct pci_dev *up;
 
 	path->nr = 0;
-	for (up = pdev; up && path->nr < P2P_MAX_DEPTH; up = pci_upstream_bridge(up)) {
+	for (up = pdev; up && path->nr < P2P_MAX_DEPTH; up = p2p_upstream(up)) {
 		path->dev[path->nr] = up;
 		path->redirects[path->nr] = p2p_redirects(up);
 		path->nr++;

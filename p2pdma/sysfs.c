@@ -80,8 +80,8 @@ static int allocate_mmap(struct file *filp, struct kobject *kobj,
 	if (!addr)
 		return -ENOMEM;
 	/*
-	 * Mapped in the same way as our own mapping, which depends on the type of
-	 * the pages; see pages_type().
+	 * Mapped in the same way as our own mapping, which depends on the type of the
+	 * pages: see where the provider sets pgmap.type.
 	 */
 	if (!IS_ENABLED(CONFIG_PCI_P2PDMA))
 		vma->vm_page_prot = pgprot_noncached(vma->vm_page_prot);

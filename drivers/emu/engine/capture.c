@@ -65,7 +65,7 @@ static bool emu_has_operand(const struct emu_swqe *wqe)
 	return emu_is_atomic(wqe) || wqe->opcode == IB_WR_ATOMIC_WRITE;
 }
 
-/* Whether executing the entry sends a message that was not recorded at an earlier try. */
+/* Whether executing the entry sends a message, and not only ends what was sent at an earlier try. */
 static bool emu_is_sent(const struct emu_qp *qp, const struct emu_swqe *wqe)
 {
 	if (READ_ONCE(qp->port->state) != IB_PORT_ACTIVE)

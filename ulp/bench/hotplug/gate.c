@@ -88,7 +88,7 @@ static void gate_work(struct work_struct *work)
 	gate_wait(container_of(work, struct gate, work)->dev, GATE_EVENT);
 }
 
-/* Called under RCU, so it must not wait. */
+/* A handler must not sleep. */
 static void gate_event(struct ib_event_handler *handler, struct ib_event *event)
 {
 	queue_work(hp_wq, &container_of(handler, struct gate, handler)->work);
