@@ -71,13 +71,15 @@ told() {
 	grep -qx "$*" /tmp/told
 }
 
-# What "rdma monitor" would show of a device that comes, loses its network device and goes.
+# What "rdma monitor" would show of a device that comes, whose network device moves to another
+# namespace, and that goes.
 listener_is_told() {
 	rdmalink monitor >/tmp/told &
 	listener=$!
 	retry 100 told listening && ip link add end7 type veth && add_device emu7 end7 &&
 		retry 100 told register emu7 && retry 100 told attach emu7 end7 &&
-		ip link del end7 && retry 100 told detach emu7 &&
+		ip link set end7 netns "$other" && retry 100 told detach emu7 &&
+		! grep -F '?' /tmp/told && there ip link del end7 &&
 		! told unregister emu7 && echo 0 >$CONFIG/emu7/enable && rmdir $CONFIG/emu7 &&
 		retry 100 told unregister emu7
 	heard=$?

@@ -191,7 +191,8 @@ static int lim_setup(struct lim_run *run)
 	u32 size = roundup_pow_of_two(run->slots + 1);
 	int i, ret;
 
-	run->dev = kvzalloc(sizeof(*run->dev), GFP_KERNEL);
+	/* It is never registered. */
+	run->dev = _ib_alloc_device(sizeof(*run->dev));
 	if (!run->dev)
 		return -ENOMEM;
 	run->dev->ops.post_send = lim_post_send;
@@ -229,7 +230,8 @@ static void lim_teardown(struct lim_run *run)
 	kvfree(run->srq.rq.entry);
 	kvfree(run->plain.tx);
 	kvfree(run->plain.rx);
-	kvfree(run->dev);
+	if (run->dev)
+		ib_dealloc_device(run->dev);
 }
 
 /* Has the next completion make it due, unless there is one already. */

@@ -23,10 +23,12 @@
  * struct reported_netdev - a network device that listeners know of
  * @netdev: to compare only; %NULL for none
  * @ifindex: another one may be at the same address later
+ * @name: when it was reported
  */
 struct reported_netdev {
 	const struct net_device *netdev;
 	int ifindex;
+	char name[IFNAMSIZ];
 };
 
 /**
@@ -47,9 +49,57 @@ struct watched {
 static bool leaving;
 
 /* An error is in the log, and devices come and go all the same. */
-static void tell(struct watched *w, u32 port, enum rdma_nl_notify_event_type what)
+static void tell(struct watched *w, enum rdma_nl_notify_event_type what)
 {
-	rdma_nl_notify_event(w->dev, port, what);
+	rdma_nl_notify_event(w->dev, 0, what);
+}
+
+static int put_netdev(struct sk_buff *skb, struct ib_device *dev, u32 port,
+		      const struct reported_netdev *is)
+{
+	int type = is->netdev ? RDMA_NETDEV_ATTACH_EVENT : RDMA_NETDEV_DETACH_EVENT;
+	int err;
+
+	err = nla_put_u32(skb, RDMA_NLDEV_ATTR_DEV_INDEX, dev->index) ?:
+	      nla_put_string(skb, RDMA_NLDEV_ATTR_DEV_NAME, dev_name(&dev->dev)) ?:
+	      nla_put_u32(skb, RDMA_NLDEV_ATTR_PORT_INDEX, port);
+	if (is->netdev)
+		err = err ?: nla_put_u32(skb, RDMA_NLDEV_ATTR_NDEV_INDEX, is->ifindex) ?:
+			     nla_put_string(skb, RDMA_NLDEV_ATTR_NDEV_NAME, is->name);
+	return err ?: nla_put_u8(skb, RDMA_NLDEV_ATTR_EVENT_TYPE, type);
+}
+
+/*
+ * Not by rdma_nl_notify_event(), which looks at the port once more: the network device may have
+ * gone since, or be in another namespace, of which the message would then say nothing.
+ */
+static int send_netdev(struct ib_device *dev, u32 port, const struct reported_netdev *is)
+{
+	struct sk_buff *skb = nlmsg_new(NLMSG_DEFAULT_SIZE, GFP_KERNEL);
+	struct nlmsghdr *nlh;
+	int err;
+
+	if (!skb)
+		return -ENOMEM;
+	nlh = nlmsg_put(skb, 0, 0, RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_MONITOR), 0, 0);
+	if (!nlh || put_netdev(skb, dev, port, is)) {
+		nlmsg_free(skb);
+		return -EMSGSIZE;
+	}
+	nlmsg_end(skb, nlh);
+	err = rdma_nl_multicast(read_pnet(&dev->coredev.rdma_net), skb, RDMA_NL_GROUP_NOTIFY,
+				GFP_KERNEL);
+	/* Nobody listens. */
+	return err == -ESRCH ? 0 : err;
+}
+
+static void tell_netdev(struct ib_device *dev, u32 port, const struct reported_netdev *is)
+{
+	int err = send_netdev(dev, port, is);
+
+	if (err)
+		ibdev_warn_ratelimited(dev, "port %u: cannot tell listeners of RDMA netlink of its network device (%d)\n",
+				       port, err);
 }
 
 static struct reported_netdev netdev_of(struct ib_device *dev, u32 port)
@@ -57,8 +107,11 @@ static struct reported_netdev netdev_of(struct ib_device *dev, u32 port)
 	struct net_device *netdev = ib_device_get_netdev(dev, port);
 	struct reported_netdev is = {};
 
-	if (netdev && net_eq(dev_net(netdev), read_pnet(&dev->coredev.rdma_net)))
-		is = (struct reported_netdev){ .netdev = netdev, .ifindex = netdev->ifindex };
+	if (netdev && net_eq(dev_net(netdev), read_pnet(&dev->coredev.rdma_net))) {
+		is.netdev = netdev;
+		is.ifindex = netdev->ifindex;
+		strscpy(is.name, netdev->name, sizeof(is.name));
+	}
 	dev_put(netdev);
 	return is;
 }
@@ -71,7 +124,7 @@ static void look_at(struct watched *w, u32 port)
 	if (is.netdev == old->netdev && is.ifindex == old->ifindex)
 		return;
 	*old = is;
-	tell(w, port, is.netdev ? RDMA_NETDEV_ATTACH_EVENT : RDMA_NETDEV_DETACH_EVENT);
+	tell_netdev(w->dev, port, &is);
 }
 
 static void look_at_all(struct watched *w)
@@ -109,7 +162,7 @@ static int monitor_add(struct ib_device *dev)
 	mutex_init(&w->lock);
 	w->nb.notifier_call = ports_changed;
 	ib_set_client_data(dev, &monitor_client, w);
-	tell(w, 0, RDMA_REGISTER_EVENT);
+	tell(w, RDMA_REGISTER_EVENT);
 	/* First this, so that no change is missed. */
 	ib_register_port_notifier(dev, &w->nb);
 	look_at_all(w);
@@ -123,7 +176,7 @@ static void monitor_remove(struct ib_device *dev, void *client_data)
 	/* Waits for calls of it. */
 	ib_unregister_port_notifier(dev, &w->nb);
 	if (!READ_ONCE(leaving))
-		tell(w, 0, RDMA_UNREGISTER_EVENT);
+		tell(w, RDMA_UNREGISTER_EVENT);
 	kfree(w);
 }
 
