@@ -129,36 +129,6 @@ void ib_cq_lane_init_cq(struct ib_cq *cq, struct ib_cq_lane *lane)
 	init_completion(&cq->stopped);
 }
 
-/**
- * ib_cq_set_weight() - set the share of a CQ among those of its vector
- * @cq: a CQ of ib_alloc_cq(); one of ib_cq_pool_get() is shared by others, and so is its weight
- * @weight: 1 to 64; 1 in a new CQ. In each round, a CQ of weight 2 may handle
- *	twice as many completions as one of weight 1.
- *
- * Takes effect from the next round on. For a CQ of %IB_POLL_DIRECT, which shares its lane
- * with no other, it makes no difference.
- *
- * Context: Any.
- * Return: 0; -EINVAL for a weight out of range or a CQ that is not polled by
- * the core.
- */
-int ib_cq_set_weight(struct ib_cq *cq, unsigned int weight)
-{
-	const struct ib_verb_call call = {
-		.dev = cq->device, .res = &cq->res, .what = "cq_set_weight",
-	};
-	int err;
-
-	if (!cq->lane)
-		return ib_invalid(&call, "the consumer polls this CQ");
-	err = ib_check_range(&call, "weight", weight, 1, IB_CQ_WEIGHT_MAX);
-	if (err)
-		return err;
-	WRITE_ONCE(cq->weight, weight);
-	return 0;
-}
-EXPORT_SYMBOL_GPL(ib_cq_set_weight);
-
 static void ib_cq_schedule(struct ib_cq *cq, int reason)
 {
 	struct ib_cq_lane *lane = cq->lane;
