@@ -45,17 +45,21 @@ pings() {
 	}
 }
 
-# cm_count <rx|tx> <message>: of emu0's connection manager.
-cm_count() {
-	cat "$IB/emu0/ports/1/cm_$1_msgs/$2"
+# heard <at least> <file>: what the file of counters of emu0's connection manager has.
+heard() {
+	count=$(cat "$IB/emu0/ports/1/$2")
+	[ "$count" -ge "$1" ] || {
+		echo "$2: $count, of at least $1"
+		return 1
+	}
 }
 
-# What was sent has arrived: requests were answered, accepted ones among them, and answers that nobody
-# had asked for were looked at.
+# What was sent has arrived: requests were answered, accepted ones among them; answers that nobody
+# had asked for were looked at; and some that came in a connection, but too late.
 was_heard() {
-	[ "$(cm_count rx req)" -gt $((MADS / 10)) ] && [ "$(cm_count tx rep)" -gt $((MADS / 20)) ] &&
-		[ "$(cm_count tx rej)" -gt $((MADS / 40)) ] &&
-		[ "$(cm_count rx rtu)" -gt $((MADS / 400)) ]
+	heard $((MADS / 10)) cm_rx_msgs/req && heard $((MADS / 20)) cm_tx_msgs/rep &&
+		heard $((MADS / 40)) cm_tx_msgs/rej && heard $((MADS / 400)) cm_rx_msgs/rtu &&
+		heard $((MADS / 4000)) cm_rx_duplicates/rtu
 }
 
 # attack <seed>: others connect all the time that it takes.

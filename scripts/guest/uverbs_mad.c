@@ -3,15 +3,22 @@
  * uverbs_mad <device> <address> <peer's address> <port> <MADs> <seed>
  *	sends MADs to the GSI of a peer, as a hostile host does: requests of connections to who
  *	listens at that port of RDMA_PS_TCP, right ones and others, many times over; answers to
- *	what nobody has asked; classes, versions, transactions and lengths that are wrong; and
- *	noise. Addresses are those of IPv4, the first is the device's. The same seed sends the same.
+ *	what nobody has asked; whatever may follow in connections that the peer has accepted,
+ *	in any order; classes, versions, transactions and lengths that are wrong; and noise.
+ *	Addresses are those of IPv4, the first is the device's. The same seed sends the same, but for
+ *	the numbers that the peer has given its connections.
  *
  * A queue pair for datagrams is enough for that, with the Q_Key of a GSI, which takes root. What
- * the peer answers goes to this host's GSI, which knows nothing of it. Exit status: 0, or 1 after
- * saying what failed; what becomes of the peer, others say.
+ * the peer answers goes to this host's GSI, which knows nothing of it; a capture of the device
+ * tells how the peer has numbered what it accepted. Exit status: 0, or 1 after saying what failed;
+ * what becomes of the peer, others say.
  */
 #include <arpa/inet.h>
 #include <endian.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+#include <kverbs/emu_capture.h>
 
 #include "uverbs.h"
 
@@ -28,13 +35,18 @@
 #define METHOD_SEND	0x03
 #define METHOD_RESPONSE	0x80
 #define ATTR_REQ	0x10
+#define ATTR_REP	0x13
+#define ATTR_RTU	0x14
+#define ATTR_DREQ	0x15
 #define ATTR_LAST	0x1a
 /* Of which a connection's ID, and a queue pair, are taken: so that some come again. */
 #define IDS		64
+/* In which the peer answers a request, or has no time for it. It waits longer for what follows. */
+#define ANSWER_MS	20
 #define PRIVATE		(MAD_HDR + 140)
 
 enum kind {
-	RIGHT_REQ, BENT_REQ, ANSWER, WRONG_CLASS, WRONG_VERSION, WRONG_TID, WRONG_LENGTH, NOISE,
+	RIGHT_REQ, BENT_REQ, ANSWER, FOLLOWING, WRONG_CLASS, WRONG_VERSION, WRONG_TID, WRONG_LENGTH, NOISE,
 	NR_KINDS
 };
 
@@ -109,9 +121,9 @@ static void request(unsigned char *mad, const struct peer *peer)
 	put64(cm + 16, 1);
 	put32(cm + 32, (rnd() % IDS + 2) << 8 | 1);
 	put32(cm + 36, 1);
-	/* RC; answers within 4.096 us << 10. */
+	/* RC; answers within 4.096 us << 10, or, to the peer's answer, << 14. */
 	put32(cm + 40, 10 << 3);
-	put32(cm + 44, (rnd() & 0xffffff) << 8 | 10 << 3 | 7);
+	put32(cm + 44, (rnd() & 0xffffff) << 8 | 14 << 3 | 7);
 	put16(cm + 48, 0xffff);
 	/* An MTU of 1024, three tries. */
 	cm[50] = 3 << 4 | 7;
@@ -128,6 +140,81 @@ static void request(unsigned char *mad, const struct peer *peer)
 	put16(cma + 2, rnd());
 	memcpy(cma + 16, &peer->from, sizeof(peer->from));
 	memcpy(cma + 32, &peer->to, sizeof(peer->to));
+}
+
+/* What the peer has accepted, by its last answers. */
+struct accepted {
+	uint32_t here, there, qpn;
+};
+
+static struct accepted accepted[IDS];
+static long nr_accepted;
+
+static int capture_of(const char *device)
+{
+	static const char start[] = "start qp=1";
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "/sys/kernel/debug/kverbs_emu/%s/capture", device);
+	fd = open(path, O_RDWR | O_NONBLOCK);
+	if (fd < 0 || write(fd, start, sizeof(start) - 1) < 0)
+		die("no capture of the device");
+	return fd;
+}
+
+static uint32_t get32(const unsigned char *from)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof(value));
+	return be32toh(value);
+}
+
+/* Takes the answers that were captured since the last time, until none comes for @ms. */
+static void learn(int fd, const struct peer *peer, int ms)
+{
+	struct pollfd more = { .fd = fd, .events = POLLIN };
+	static unsigned char records[1 << 16];
+	union ibv_gid gid;
+	ssize_t len, at;
+	uint32_t here;
+
+	gid_of(&gid, peer->to);
+	while ((len = read(fd, records, sizeof(records))) > 0 || poll(&more, 1, ms) > 0) {
+		struct kverbs_emu_capture_record rec;
+
+		for (at = 0; at < len; at += rec.size) {
+			const unsigned char *mad = records + at + sizeof(rec);
+
+			memcpy(&rec, records + at, sizeof(rec));
+			if (rec.data_size < MAD_BYTES || memcmp(rec.sgid, &gid, sizeof(gid)) ||
+			    mad[1] != CLASS_CM || mad[17] != ATTR_REP)
+				continue;
+			/* Other programs of this host are no enemies. */
+			here = get32(mad + MAD_HDR + 4);
+			if (!here || here > IDS)
+				continue;
+			accepted[nr_accepted++ % IDS] = (struct accepted){
+				.here = here, .there = get32(mad + MAD_HDR),
+				.qpn = get32(mad + MAD_HDR + 12) >> 8,
+			};
+		}
+	}
+}
+
+/* In a connection that the peer accepted just now, if there is one. */
+static void follow(unsigned char *mad)
+{
+	const struct accepted *to = &accepted[(nr_accepted + IDS - 1 - rnd() % DEPTH) % IDS];
+
+	/* Most do not end it. */
+	put16(mad + 16, rnd() % 4 ? ATTR_RTU : ATTR_REQ + 1 + rnd() % (ATTR_LAST - ATTR_REQ));
+	noise(mad + MAD_HDR, MAD_BYTES - MAD_HDR);
+	put32(mad + MAD_HDR, to->here);
+	put32(mad + MAD_HDR + 4, to->there);
+	if (mad[17] == ATTR_DREQ)
+		put32(mad + MAD_HDR + 8, to->qpn << 8);
 }
 
 /* Returns its length. */
@@ -148,6 +235,9 @@ static uint32_t make(unsigned char *mad, const struct peer *peer, enum kind kind
 	case ANSWER:
 		put16(mad + 16, ATTR_REQ + 1 + rnd() % (ATTR_LAST - ATTR_REQ));
 		noise(mad + MAD_HDR, MAD_BYTES - MAD_HDR);
+		break;
+	case FOLLOWING:
+		follow(mad);
 		break;
 	case WRONG_CLASS:
 		mad[1] = rnd() % 4 ? rnd() : known_classes[rnd() % 4];
@@ -237,6 +327,7 @@ int main(int argc, char **argv)
 	struct ibv_wc wc;
 	struct pair *p;
 	uint32_t at;
+	int capture;
 
 	if (argc < 7 || !inet_aton(argv[2], &peer.from) || !inet_aton(argv[3], &peer.to))
 		return 1;
@@ -246,12 +337,17 @@ int main(int argc, char **argv)
 	p = make_pair(open_device(argv[1]), DEPTH, false);
 	qp = datagram_qp(p);
 	ah = path_to(p, &peer);
+	capture = capture_of(argv[1]);
 	for (sent = 0; sent < total; sent++) {
 		/* Of one kind for a while: floods. */
 		if (sent % (4 * DEPTH) == 0)
 			kind = rnd() % NR_KINDS;
 		at = sent % DEPTH * LONG_BYTES;
-		post(p, qp, ah, at, make(p->buf + at, &peer, kind));
+		/* What follows comes at once, or the peer has given up. */
+		if (kind == FOLLOWING && sent / DEPTH % 2 == 0)
+			post(p, qp, ah, at, make(p->buf + at, &peer, RIGHT_REQ));
+		else
+			post(p, qp, ah, at, make(p->buf + at, &peer, kind));
 		of_kind[kind]++;
 		if (sent % DEPTH != DEPTH - 1)
 			continue;
@@ -262,8 +358,10 @@ int main(int argc, char **argv)
 				return 1;
 			}
 		}
+		learn(capture, &peer, kind == FOLLOWING ? ANSWER_MS : 0);
 	}
-	printf("%ld MADs:", sent);
+	close(capture);
+	printf("%ld MADs, %ld accepted:", sent, nr_accepted);
 	for (kind = 0; kind < NR_KINDS; kind++)
 		printf(" %ld", of_kind[kind]);
 	printf("\n");
