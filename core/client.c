@@ -500,6 +500,17 @@ static bool client_has_name(const struct ib_client *client, const char *name)
 	return !strcmp(client->name, name);
 }
 
+/* Whether an add() or remove() runs for the device. */
+static bool client_comes_or_goes(struct ib_device *dev)
+{
+	struct presence *p;
+
+	list_for_each_entry(p, &ib_priv(dev)->presences, on_device)
+		if (p->state == CLIENT_ADDING || p->state == CLIENT_REMOVING)
+			return true;
+	return false;
+}
+
 /*
  * Returns the first client of the device, from number @id on, for which @wanted is true and
  * none of whose callbacks is running; or NULL. Waits while another thread is in one of them.
@@ -514,8 +525,12 @@ static struct presence *next_callable(struct ib_device *dev, u32 id,
 
 	lockdep_assert_held(&ib_registry_lock);
 again:
-	/* Nor must they delay a rename, which waits for all callbacks: but for that of this thread. */
-	while (ib_priv(dev)->renamers && !ib_in_client_callback(dev))
+	/*
+	 * Requests, however many, must not delay a rename, which waits for all callbacks: but for
+	 * that of this thread. While it waits for an add() or remove(), they go on: that may itself
+	 * wait for a request, as the one that destroys a listener of the connection manager.
+	 */
+	while (ib_priv(dev)->renamers && !ib_in_client_callback(dev) && !client_comes_or_goes(dev))
 		ib_registry_wait();
 	list_for_each_entry(p, &ib_priv(dev)->presences, on_device) {
 		if (p->client->client_id < id || !wanted(p->client, name))
@@ -543,6 +558,7 @@ again:
  *
  * Asks the clients of the device that have network devices on top of it, as IPoIB has, in the
  * order of their registration; not one whose removal waits.
+ * Waits for a rename of the device that is pending, but not for the callbacks that that waits for.
  *
  * Context: Process, may sleep; not in a callback of such a client for @dev.
  * Return: the network device, with a reference that the caller drops by dev_put(); %NULL if

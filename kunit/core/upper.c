@@ -22,6 +22,7 @@ static struct {
 	int nr;
 	struct net_device *answer;
 	struct kvt_gate gate;
+	bool removed_in_time;
 } asked;
 
 static struct net_device *ask(char who, struct net_device *answer)
@@ -139,6 +140,60 @@ static void client_whose_removal_waits_is_not_asked(struct kunit *test)
 	KUNIT_ASSERT_TRUE(test, kvt_thread_join(unreg));
 	KUNIT_EXPECT_TRUE(test, asked.gate.in_time);
 	KUNIT_EXPECT_STREQ(test, "s", asked.order);
+}
+
+static struct completion answered;
+
+static void remove_waits_for_request(struct kvt_client *c, struct ib_device *ibdev)
+{
+	kvt_gate_sleep(&asked.gate);
+	asked.removed_in_time = kvt_wait(&answered);
+}
+
+static int ask_and_tell(void *arg)
+{
+	int ret = ask_fn(arg);
+
+	complete(&answered);
+	return ret;
+}
+
+static int rename_fn(void *arg)
+{
+	struct mock *m = arg;
+
+	return ib_device_rename(m->ibdev, "kvtm_new");
+}
+
+/*
+ * As rdma_destroy_id() of a listener waits for a request that is being handled. The rename
+ * waits for the remove(); the request must not wait for the rename.
+ */
+static void removal_and_rename_let_requests_go_on(struct kunit *test)
+{
+	struct mock *m = mock_up(test, "kvtm_a");
+	struct kvt_trace *trace = kvt_trace_new(test);
+	struct kvt_thread *unreg, *rename, *request;
+	struct kvt_client *c;
+
+	memset(&asked, 0, sizeof(asked));
+	kvt_gate_init(&asked.gate);
+	init_completion(&answered);
+	c = client_up(test, "kvtc_r", trace, NULL);
+	c->on_remove = remove_waits_for_request;
+	client_up(test, "kvtc_a", trace, ask_a);
+	unreg = kvt_thread_start(test, -1, unregister_fn, c);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked.gate.entered));
+	rename = kvt_thread_start(test, -1, rename_fn, m);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(rename));
+	request = kvt_thread_start(test, -1, ask_and_tell, m);
+	kvt_gate_open(&asked.gate);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(unreg));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(request));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(rename));
+	KUNIT_EXPECT_TRUE(test, asked.gate.in_time);
+	KUNIT_EXPECT_TRUE(test, asked.removed_in_time);
+	KUNIT_EXPECT_STREQ(test, "kvtm_new", dev_name(&m->ibdev->dev));
 }
 
 /* --- rdma_rw contexts -------------------------------------------------------------- */
@@ -391,6 +446,7 @@ static struct kunit_case core_upper_cases[] = {
 	KUNIT_CASE(clients_are_asked_in_order_until_one_answers),
 	KUNIT_CASE(nobody_is_asked_about_an_ethernet_port),
 	KUNIT_CASE(client_whose_removal_waits_is_not_asked),
+	KUNIT_CASE(removal_and_rename_let_requests_go_on),
 	KUNIT_CASE(contexts_are_refused_where_there_are_none),
 	KUNIT_CASE(contexts_come_and_go_with_the_qp),
 	KUNIT_CASE(failing_contexts_leave_no_qp),

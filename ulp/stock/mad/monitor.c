@@ -61,7 +61,7 @@ static int put_netdev(struct sk_buff *skb, struct ib_device *dev, u32 port,
 	int err;
 
 	err = nla_put_u32(skb, RDMA_NLDEV_ATTR_DEV_INDEX, dev->index) ?:
-	      nla_put_string(skb, RDMA_NLDEV_ATTR_DEV_NAME, dev_name(&dev->dev)) ?:
+	      nla_put_string(skb, RDMA_NLDEV_ATTR_DEV_NAME, dev->name) ?:
 	      nla_put_u32(skb, RDMA_NLDEV_ATTR_PORT_INDEX, port);
 	if (is->netdev)
 		err = err ?: nla_put_u32(skb, RDMA_NLDEV_ATTR_NDEV_INDEX, is->ifindex) ?:
