@@ -558,7 +558,7 @@ again:
  *
  * Asks the clients of the device that have network devices on top of it, as IPoIB has, in the
  * order of their registration; not one whose removal waits.
- * Waits for a rename of the device that is pending, but not for the callbacks that that waits for.
+ * Waits for a pending rename of the device, unless that waits for an add() or remove() itself.
  *
  * Context: Process, may sleep; not in a callback of such a client for @dev.
  * Return: the network device, with a reference that the caller drops by dev_put(); %NULL if

@@ -276,6 +276,32 @@ bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int 
 EXPORT_SYMBOL_GPL(process_send);
 
 /**
+ * process_send_inline() - post a signaled SEND of data, as librxe does for ibv_wr_set_inline_data()
+ * @ring: the ring
+ * @id: wr_id
+ * @data: the data, for which the queue pair has room
+ * @length: bytes
+ *
+ * Return: as process_post().
+ */
+bool process_send_inline(struct emu_uring *ring, u64 id, const void *data, u32 length)
+{
+	struct rxe_send_wqe *wqe = process_reserve(ring);
+
+	if (!wqe)
+		return false;
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr.wr_id = id;
+	wqe->wr.opcode = IB_WR_SEND;
+	wqe->wr.send_flags = IB_SEND_SIGNALED;
+	wqe->dma.length = length;
+	memcpy(wqe->dma.inline_data, data, length);
+	process_publish(ring);
+	return true;
+}
+EXPORT_SYMBOL_GPL(process_send_inline);
+
+/**
  * process_doorbell() - tell of sends that are posted
  * @qp: the queue pair
  *

@@ -38,6 +38,7 @@ void process_make_qp(struct kunit *test, struct process *p, struct rig *r, struc
 bool process_recv(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num);
 bool process_post(struct emu_uring *ring, u64 id, u32 opcode, const struct ib_sge *sge, int num);
 bool process_send(struct emu_uring *ring, u64 id, const struct ib_sge *sge, int num);
+bool process_send_inline(struct emu_uring *ring, u64 id, const void *data, u32 length);
 int process_doorbell(struct ib_qp *qp);
 bool process_poll(struct emu_uring *ring, struct ib_uverbs_wc *wc);
 u32 process_used(const struct emu_uring *ring);

@@ -329,6 +329,31 @@ static void receives_posted_in_the_error_state_are_flushed(struct kunit *test)
 	EXPECT_POLLED(test, l, 20, IB_WC_WR_FLUSH_ERR);
 }
 
+/* Neither the flag nor the number of elements says that the data is in the entry. */
+static void data_in_the_entry_needs_no_flag(struct kunit *test)
+{
+	struct link *l = link_up(test, NULL);
+	u8 data[RIG_INLINE / 2];
+	struct ib_wc wc;
+
+	link_start(test, l);
+	rig_fill(data, sizeof(data), 5);
+	KUNIT_ASSERT_EQ(test, 0, rig_recv(&l->r->a, 2, 0, RIG_INLINE));
+	KUNIT_ASSERT_TRUE(test, process_send_inline(l->rings.sq, 1, data, sizeof(data)));
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	EXPECT_POLLED(test, l, 1, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, l->r->a.rcq, &wc, 2, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, sizeof(data), (size_t)wc.byte_len);
+	KUNIT_EXPECT_TRUE(test, rig_filled(l->r->a.buf, sizeof(data), 5));
+	/* And a message without data is one. */
+	KUNIT_ASSERT_TRUE(test, process_send_inline(l->rings.sq, 3, data, 0));
+	KUNIT_EXPECT_EQ(test, 0, rig_recv(&l->r->a, 4, 0, 8));
+	KUNIT_EXPECT_EQ(test, 0, process_doorbell(l->r->b.qp));
+	EXPECT_POLLED(test, l, 3, IB_WC_SUCCESS);
+	RIG_EXPECT_WC(test, l->r->a.rcq, &wc, 4, IB_WC_SUCCESS);
+	KUNIT_EXPECT_EQ(test, 0U, wc.byte_len);
+}
+
 /* --- sends that are not executed --- */
 
 /* A process posts what its queue pair has no room for: the entry's own memory has none, either. */
@@ -600,6 +625,7 @@ static struct kunit_case emu_process_ring_cases[] = {
 	KUNIT_CASE(c13_nothing_follows_what_was_lost),
 	KUNIT_CASE(completion_on_its_way_outlives_its_queue_pair),
 	KUNIT_CASE(receives_posted_in_the_error_state_are_flushed),
+	KUNIT_CASE(data_in_the_entry_needs_no_flag),
 	KUNIT_CASE(atomic_without_room_for_its_element_is_refused),
 	KUNIT_CASE(u7_recovery_flushes_what_a_process_posted_before),
 	KUNIT_CASE_PARAM(p1_request_that_was_refused_is_neither_flushed_nor_sent,

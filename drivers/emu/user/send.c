@@ -93,6 +93,7 @@ static void emu_user_fill_inline(const struct emu_qp *qp, struct emu_swqe *wqe,
 		emu_user_refuse(refusal, IB_WC_LOC_LEN_ERR, EMU_SYN_LENGTH);
 		return;
 	}
+	wqe->send_flags |= IB_SEND_INLINE;
 	/* The process may change the data during the copy: the kernel does not interpret it. */
 	memcpy(wqe->sge, from->dma.inline_data, length);
 	wqe->length = length;
@@ -193,11 +194,23 @@ static void emu_user_fill_op(struct emu_qp *qp, struct emu_swqe *wqe,
 	}
 }
 
+/*
+ * Whether the data is in the entry. librxe's ibv_wr_set_inline_data() sets the length alone:
+ * programs need not set the flag then (ibv_wr_post(3)). Elements have a number.
+ */
+static bool emu_user_has_inline(const struct emu_swqe *wqe, u32 num_sge, u32 length)
+{
+	if (wqe->send_flags & IB_SEND_INLINE)
+		return true;
+	return (BIT(wqe->opcode) & (EMU_USER_SENDS | EMU_USER_WRITES)) && !num_sge && length;
+}
+
 /* Fills in @wqe from @wr, a copy of the request in the process's entry at @from. */
 static void emu_user_fill_swqe(struct emu_qp *qp, struct emu_swqe *wqe,
 			       const struct rxe_send_wr *wr, const struct rxe_send_wqe *from,
 			       struct emu_refusal *refusal)
 {
+	u32 num_sge = READ_ONCE(from->dma.num_sge), length = READ_ONCE(from->dma.length);
 	bool known = emu_user_may_post(qp, wr->opcode);
 
 	wqe->opcode = known ? wr->opcode : IB_WR_SEND;
@@ -218,10 +231,10 @@ static void emu_user_fill_swqe(struct emu_qp *qp, struct emu_swqe *wqe,
 	emu_user_fill_op(qp, wqe, wr, refusal);
 	if (BIT(wqe->opcode) & EMU_USER_KEYS)
 		wqe->send_flags &= ~IB_SEND_INLINE;
-	else if (wqe->send_flags & IB_SEND_INLINE)
-		emu_user_fill_inline(qp, wqe, from, READ_ONCE(from->dma.length), refusal);
+	else if (emu_user_has_inline(wqe, num_sge, length))
+		emu_user_fill_inline(qp, wqe, from, length, refusal);
 	else
-		emu_user_fill_sges(qp, wqe, from, READ_ONCE(from->dma.num_sge), refusal);
+		emu_user_fill_sges(qp, wqe, from, num_sge, refusal);
 }
 
 /* See struct emu_user_ops. */
