@@ -205,8 +205,7 @@ struct ca_file {
  * @mm: memory of the owning process, only compared, because it may be freed during a
  *	lookup; NULL: any process that has the file may use the handle
  * @of: the same, held; NULL likewise
- * @of_mm: link in ca_mm.handles
- * @ended: the memory has gone; under the lock of @of
+ * @of_mm: link in ca_mm.handles, until the memory goes
  * @close: work that closes it then
  * @pid: of the process that opened it, held
  */
@@ -230,7 +229,6 @@ struct ca_handle {
 	struct mm_struct *mm;
 	struct ca_mm *of;
 	struct list_head of_mm;
-	bool ended;
 	struct work_struct close;
 	struct pid *pid;
 };

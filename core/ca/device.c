@@ -11,8 +11,8 @@
  * stay open long after the device has gone, but then no requests succeed on it. The last
  * close of a file frees the rest.
  *
- * A handle is closed by the last close of its file, by the end of the process, or by the
- * end of the device. The first two are counted while they close handles: the device's end
+ * A handle is closed by CLOSE, which is a request, by the last close of its file, by the end of
+ * the process, or by the end of the device. The second and the third are counted while they close handles: the device's end
  * lets no more of them begin, waits for those that have begun, and closes the rest. No lock
  * is held meanwhile: closing frees regions, and so calls the drivers that own their memory.
  *

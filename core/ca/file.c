@@ -280,7 +280,8 @@ static int ca_file_release(struct inode *inode, struct file *file)
 
 /*
  * Called for each close(2). Those of a process that exits wait here, so that when the process has
- * ended, all that it had registered has been freed.
+ * ended, all that it had registered has been freed: unless something else, such as a reader of
+ * /proc/<pid>/mem, still holds its memory then, and another process the file.
  */
 static int ca_file_flush(struct file *file, fl_owner_t id)
 {

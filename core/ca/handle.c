@@ -523,16 +523,17 @@ struct ib_ref_source ca_open_source = {
 	.for_each = open_for_each,
 };
 
-/* Returns the next open handle, with one of its users taken, each handle once; then NULL. */
+/* Takes the next open handle off the list, with one of its users taken. Returns NULL at the end. */
 static struct ca_handle *ca_mm_next_handle(struct ca_mm *m)
 {
-	struct ca_handle *h, *found = NULL;
+	struct ca_handle *h, *next, *found = NULL;
 
 	spin_lock(&m->lock);
-	list_for_each_entry(h, &m->handles, of_mm) {
-		if (h->ended || !refcount_inc_not_zero(&h->users))
+	list_for_each_entry_safe(h, next, &m->handles, of_mm) {
+		/* One without users is being freed. */
+		list_del_init(&h->of_mm);
+		if (!refcount_inc_not_zero(&h->users))
 			continue;
-		h->ended = true;
 		found = h;
 		break;
 	}
@@ -584,8 +585,10 @@ static void ca_mm_release(struct mmu_notifier *notifier, struct mm_struct *mm)
 	struct ca_mm *m = container_of(notifier, struct ca_mm, notifier);
 	struct ca_handle *h;
 
-	while ((h = ca_mm_next_handle(m)))
+	while ((h = ca_mm_next_handle(m))) {
 		queue_close(h);
+		cond_resched();
+	}
 }
 
 /* Waits until the handles that ended processes had open through the file are closed. */

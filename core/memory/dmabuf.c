@@ -157,7 +157,7 @@ static int dmabuf_wait_fences(struct ib_umem_dmabuf *d)
  * ib_umem.sgt_append holds the mapping until it is unmapped.
  *
  * Context: Process; the dma-buf's reservation lock held.
- * Return: 0; -EINVAL if the exporter's table is shorter than the dma-buf, or not of
+ * Return: 0; -EINVAL if the exporter's table ends before the region does, or is not of
  * whole pages; -EIO if the device would get a copy of the memory; -ENOMEM; or an error of
  * dma_buf_map_attachment().
  */

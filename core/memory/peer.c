@@ -91,7 +91,8 @@ struct ib_umem *umem_peer_get(struct ib_device *device,
  * need not call this.
  *
  * Context: Process, with the memory of a process: current->mm.
- * Return: the memory; an error of ib_umem_get() if no driver has the memory; an error of
+ * Return: the memory; an error of ib_umem_get() if no driver has the memory, or -EINTR if the
+ * process is being killed; an error of
  * the driver that has it; -EIO if that maps a copy of it (bounce buffers); or -ECANCELED if it
  * has taken the memory back meanwhile.
  */
@@ -108,7 +109,7 @@ struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 	if (umem_check_range(&call, "addr", addr, size))
 		return ERR_PTR(-EINVAL);
 	host = ib_umem_get(device, addr, size, access);
-	if (!IS_ERR(host) || !(peer_mem_flags & IB_PEER_MEM_ALLOW))
+	if (!IS_ERR(host) || PTR_ERR(host) == -EINTR || !(peer_mem_flags & IB_PEER_MEM_ALLOW))
 		return host;
 	peer = umem_peer_get(device, &mem, access,
 			     peer_mem_flags & IB_PEER_MEM_INVAL_SUPP);

@@ -60,7 +60,9 @@ int umem_check_range(const struct ib_verb_call *call, const char *name, u64 star
 
 	if (!length)
 		return ib_invalid(call, "length 0: must be at least 1");
-	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end)
+	/* On 32-bit machines, none is beyond what an address can be. */
+	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end ||
+	    PAGE_ALIGN(end) - 1 > ULONG_MAX)
 		return ib_invalid(call, "%s %#llx + length %llu overflows", name, start, length);
 	/* A scatter list counts its entries in an unsigned int. */
 	if ((PAGE_ALIGN(end) - round_down(start, PAGE_SIZE)) >> PAGE_SHIFT > UINT_MAX)
@@ -235,6 +237,11 @@ int umem_pin(struct ib_umem *umem, unsigned int flags)
 		return -ENOMEM;
 	while (left) {
 		cond_resched();
+		/* Pages that are there are pinned without a look at signals. */
+		if (fatal_signal_pending(current)) {
+			nr = -EINTR;
+			break;
+		}
 		nr = umem_pin_batch(umem, addr, left, flags, pages);
 		if (nr < 0)
 			break;

@@ -236,6 +236,23 @@ static int mem_error(const struct ib_mem *mem)
 	}
 }
 
+/*
+ * Exporters of dma-bufs may be interrupted by any signal, and ask for a restart: the caller gets
+ * what they return, but a program that is told of errors knows only -EINTR.
+ */
+static int mem_errno(int err)
+{
+	switch (err) {
+	case -ERESTARTSYS:
+	case -ERESTARTNOINTR:
+	case -ERESTARTNOHAND:
+	case -ERESTART_RESTARTBLOCK:
+		return -EINTR;
+	default:
+		return err;
+	}
+}
+
 static struct ib_mr *reg_mr_try_paths(struct ib_pd *pd, struct ib_mem *mem,
 				      u64 virt_addr, int access, unsigned long site)
 {
@@ -258,7 +275,7 @@ static struct ib_mr *reg_mr_try_paths(struct ib_pd *pd, struct ib_mem *mem,
 			mem->found = path;
 			return mr;
 		}
-		mem->error[path] = PTR_ERR(mr);
+		mem->error[path] = mem_errno(PTR_ERR(mr));
 		if (mem->error[path] == -EINTR)
 			return mr;
 	}

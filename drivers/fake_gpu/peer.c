@@ -57,6 +57,9 @@ int fake_gpu_peer_acquire(struct fake_gpu *gpu, unsigned long addr, size_t size,
 	struct fake_gpu_mem *mem;
 	u64 offset;
 
+	/* A kernel thread registers memory: it has no mapping of ours. */
+	if (!current->mm)
+		return 0;
 	mmap_read_lock(current->mm);
 	vma = vma_lookup(current->mm, addr);
 	mem = vma && vma->vm_ops == &fake_gpu_vm_ops ? vma->vm_private_data : NULL;

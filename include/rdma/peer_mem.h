@@ -56,6 +56,10 @@ struct peer_memory_client {
 	 * @peer_mem_name: NULL; or the client's name, if it was asked for by name.
 	 * @client_context: the client sets it; the other functions are passed it.
 	 *
+	 * current->mm is the process's memory, or NULL if a kernel thread registers memory
+	 * for itself. Of the task, nothing else need be the process's: a request that a
+	 * kernel caller has queued is carried out by a work item.
+	 *
 	 * Returns 1 if the range is the client's; release() will follow. Any other
 	 * value means that it is not.
 	 */

@@ -662,7 +662,31 @@ static void pd_that_is_borrowed_during_remove_is_not(struct kunit *test)
 	MOCK_EXPECT_IDLE(test, p.m);
 }
 
+/* By a signal that is handled: no other kind of memory is tried, and the program can go on. */
+static void exporter_that_is_interrupted_ends_it(struct kunit *test)
+{
+	struct kverbs_ca_mr_attr attr;
+	struct kverbs_ca_reg_mr reg;
+	struct dmabuf_rig *buf;
+	struct under u;
+	u64 mr;
+
+	under_up(test, &u);
+	buf = dmabuf_rig_new(test, 2 * LENGTH);
+	buf->ret[DMABUF_MAP] = -ERESTARTSYS;
+	reg = peer_reg(&u, KVERBS_CA_PATH_ANY);
+	reg.start = 0;
+	reg.flags = KVERBS_CA_REG_FD;
+	reg.fd = buf->fd;
+	KUNIT_EXPECT_EQ(test, -ERESTARTSYS, reg_mr(&u, &reg, &attr, &mr));
+	KUNIT_EXPECT_EQ(test, -EINTR, (int)attr.dmabuf_error);
+	KUNIT_EXPECT_EQ(test, 0, (int)attr.host_error);
+	buf->ret[DMABUF_MAP] = 0;
+	expect_closes(test, &u);
+}
+
 static struct kunit_case ca_peer_cases[] = {
+	KUNIT_CASE(exporter_that_is_interrupted_ends_it),
 	KUNIT_CASE(region_tells_whose_memory_it_is),
 	KUNIT_CASE(region_tells_that_it_lost_its_memory),
 	KUNIT_CASE(failure_tells_of_each_path_why),
