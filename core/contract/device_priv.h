@@ -106,6 +106,8 @@ struct ib_port_priv {
  * @ports: by port number; never changes once it is set
  * @last_port: the greatest port number for which @ports has room
  * @netdev_link: link in the list of devices whose ports may have network devices
+ * @netdev_told: lookups found the device when the notification about a network device that
+ *	unregisters began; under RTNL
  * @cache_lock: serialises refreshes of the caches
  * @port_notifiers: called when the caches have changed, see ib_register_port_notifier()
  * @roce_lock: serialises comparisons of RoCE GID tables with addresses
@@ -125,7 +127,7 @@ struct ib_port_priv {
  * @event_work: refreshes the caches, then calls the handlers
  * @event_retry: makes @event_work look at deferred events again
  * @deferred_due: @event_work must do so
- * @refresh_due: @event_work must call @port_notifiers
+ * @refresh_due: @event_work must read iWARP ports again, and call @port_notifiers
  * @events_on: events are accepted
  * @res: the device's objects
  * @ca: kverbs_ca's part of the device, which it looks up for each request; read under RCU.
@@ -147,6 +149,7 @@ struct ib_device_priv {
 	struct ib_port_priv *ports;
 	u32 last_port;
 	struct list_head netdev_link;
+	bool netdev_told;
 	struct mutex cache_lock;
 	struct blocking_notifier_head port_notifiers;
 	struct mutex roce_lock;

@@ -29,6 +29,7 @@
 #include "../contract/device_priv.h"
 #include "../contract/invalid.h"
 #include "../contract/export.h"
+#include "../contract/registry.h"
 #include "port.h"
 
 /* IBTA vol. 1: PortNum has 8 bits; indexes of P_Keys and of GIDs have 16. */
@@ -484,14 +485,44 @@ bool ib_netdev_has_port(const struct net_device *ndev)
 	return found;
 }
 
-/* The network device unregisters: make all ports put it. */
+/* Whether lookups have found the device, or can find it now. */
+static bool was_visible(struct ib_device_priv *priv)
+{
+	enum ib_dev_state state = READ_ONCE(priv->state);
+
+	if (state == IB_DEV_ENABLING)
+		return xa_get_mark(&ib_devices, ib_device_of(priv)->index, IB_DEVICE_REGISTERED);
+	return state > IB_DEV_ENABLING;
+}
+
+/*
+ * A network device is about to be told of, as one that unregisters: notes which devices their
+ * drivers can look up meanwhile. RTNL is held until ib_ports_forget_netdev() has been called.
+ */
+void ib_ports_forget_begin(void)
+{
+	struct ib_device_priv *priv;
+
+	ASSERT_RTNL();
+	spin_lock(&netdev_lock);
+	list_for_each_entry(priv, &netdev_owners, netdev_link)
+		priv->netdev_told = was_visible(priv);
+	spin_unlock(&netdev_lock);
+}
+
+/*
+ * The network device unregisters: makes all ports put it. But a driver must have had the
+ * opportunity to find its device and to unregister it: a device that is being registered keeps the
+ * network device, so that the kernel tells of it again, each second.
+ */
 void ib_ports_forget_netdev(struct net_device *ndev)
 {
 	struct ib_device_priv *priv;
 
 	spin_lock(&netdev_lock);
 	list_for_each_entry(priv, &netdev_owners, netdev_link)
-		put_netdevs(priv, ndev);
+		if (priv->netdev_told)
+			put_netdevs(priv, ndev);
 	spin_unlock(&netdev_lock);
 }
 
@@ -563,7 +594,9 @@ static void eth_to_ib_speed(u32 mbps, u16 *speed, u8 *width)
 		{ 50000, IB_WIDTH_2X, IB_SPEED_EDR },
 		{ 40000, IB_WIDTH_4X, IB_SPEED_FDR10 },
 		{ 25000, IB_WIDTH_1X, IB_SPEED_EDR },
+		{ 20000, IB_WIDTH_4X, IB_SPEED_DDR },
 		{ 10000, IB_WIDTH_1X, IB_SPEED_FDR10 },
+		{ 5000, IB_WIDTH_1X, IB_SPEED_DDR },
 	};
 	unsigned int i;
 

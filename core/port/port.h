@@ -18,6 +18,7 @@ void ib_port_data_free(struct ib_device *dev);
 void ib_port_default_method(struct ib_device *dev);
 void ib_port_put_netdevs(struct ib_device *dev);
 bool ib_netdev_has_port(const struct net_device *ndev);
+void ib_ports_forget_begin(void);
 void ib_ports_forget_netdev(struct net_device *ndev);
 void ib_ports_changed(struct ib_device *dev);
 

@@ -525,6 +525,13 @@ static int netdev_event(struct notifier_block *nb, unsigned long event,
 	return NOTIFY_DONE;
 }
 
+static int netdev_event_begins(struct notifier_block *nb, unsigned long event, void *info)
+{
+	if (event == NETDEV_UNREGISTER)
+		ib_ports_forget_begin();
+	return NOTIFY_DONE;
+}
+
 static int addr_event(struct notifier_block *nb, unsigned long event,
 		      void *info)
 {
@@ -537,6 +544,10 @@ static int addr_event(struct notifier_block *nb, unsigned long event,
  * it can still look up its device by that.
  */
 static struct notifier_block netdev_nb = { .notifier_call = netdev_event, .priority = INT_MIN };
+/* Before all drivers' own. */
+static struct notifier_block first_nb = {
+	.notifier_call = netdev_event_begins, .priority = INT_MAX,
+};
 static struct notifier_block inetaddr_nb = { .notifier_call = addr_event };
 static struct notifier_block inet6addr_nb = { .notifier_call = addr_event };
 
@@ -561,11 +572,16 @@ int ib_roce_init(struct workqueue_struct *wq,
 		if (ret)
 			goto err_inet;
 	}
-	ret = register_netdevice_notifier(&netdev_nb);
+	ret = register_netdevice_notifier(&first_nb);
 	if (ret)
 		goto err_inet6;
+	ret = register_netdevice_notifier(&netdev_nb);
+	if (ret)
+		goto err_first;
 	return 0;
 
+err_first:
+	unregister_netdevice_notifier(&first_nb);
 err_inet6:
 	if (IS_ENABLED(CONFIG_IPV6))
 		unregister_inet6addr_notifier(&inet6addr_nb);
@@ -577,6 +593,7 @@ err_inet:
 void ib_roce_exit(void)
 {
 	unregister_netdevice_notifier(&netdev_nb);
+	unregister_netdevice_notifier(&first_nb);
 	if (IS_ENABLED(CONFIG_IPV6))
 		unregister_inet6addr_notifier(&inet6addr_nb);
 	unregister_inetaddr_notifier(&inetaddr_nb);

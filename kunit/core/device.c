@@ -703,6 +703,81 @@ static void driver_finds_its_device_when_the_netdev_goes(struct kunit *test)
 	KUNIT_EXPECT_NULL(test, ib_device_get_by_netdev(watch.ndev, RDMA_DRIVER_UNKNOWN));
 }
 
+static int register_fn(void *arg)
+{
+	return mock_register(arg, "kvtm_a");
+}
+
+/* A driver that unregisters its device when the network device goes, as rdma_rxe and siw do. */
+struct end_later {
+	struct notifier_block nb;
+	struct kunit *test;
+	struct net_device *ndev;
+	struct completion told;
+	struct completion gone;
+	bool found;
+};
+
+static int found_at_end(struct notifier_block *nb, unsigned long event, void *info)
+{
+	struct end_later *end = container_of(nb, struct end_later, nb);
+	struct ib_device *dev;
+
+	if (event != NETDEV_UNREGISTER || netdev_notifier_info_to_dev(info) != end->ndev)
+		return NOTIFY_DONE;
+	dev = ib_device_get_by_netdev(end->ndev, RDMA_DRIVER_UNKNOWN);
+	if (dev) {
+		end->found = true;
+		ib_device_put(dev);
+	}
+	complete(&end->told);
+	return NOTIFY_DONE;
+}
+
+static int unregister_ndev_fn(void *arg)
+{
+	struct end_later *end = arg;
+
+	kvt_netdev_unregister(end->test, end->ndev);
+	complete(&end->gone);
+	return 0;
+}
+
+/*
+ * The kernel tells of it again while the port has it, so that the driver finds its device in the
+ * end; and when it has been told, the network device goes, of which the port has a GID.
+ */
+static void netdev_that_goes_during_registration_is_told_of_again(struct kunit *test)
+{
+	struct end_later *end = kvt_zalloc(test, sizeof(*end));
+	struct mock *m = mock_new(test);
+	struct kvt_thread *reg, *unreg;
+
+	end->nb.notifier_call = found_at_end;
+	end->test = test;
+	end->ndev = kvt_netdev(test);
+	init_completion(&end->told);
+	init_completion(&end->gone);
+	mock_iwarp_methods(&m->ops, false);
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, end->ndev, 1));
+	KUNIT_ASSERT_EQ(test, 0, register_netdevice_notifier(&end->nb));
+	/* It is asked after the GIDs have been read. */
+	mock_hold(m, MOCK_query_port);
+	reg = kvt_thread_start(test, -1, register_fn, m);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&m->hold.entered));
+	unreg = kvt_thread_start(test, -1, unregister_ndev_fn, end);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&end->told));
+	KUNIT_EXPECT_FALSE(test, end->found);
+	mock_hold_end(m);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(reg));
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&end->gone));
+	KUNIT_EXPECT_TRUE(test, end->found);
+	unregister_netdevice_notifier(&end->nb);
+	mock_unregister(m);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(unreg));
+}
+
 struct churn {
 	struct kunit *test;
 	struct kvt_client *client;
@@ -824,6 +899,7 @@ static struct kunit_case core_device_cases[] = {
 	KUNIT_CASE(ethernet_port_takes_any_capability),
 	KUNIT_CASE(iwarp_port_has_the_state_of_its_netdev),
 	KUNIT_CASE(driver_finds_its_device_when_the_netdev_goes),
+	KUNIT_CASE_SLOW(netdev_that_goes_during_registration_is_told_of_again),
 	KUNIT_CASE(clients_and_devices_come_and_go_at_once),
 	KUNIT_CASE(sysfs_is_laid_out_as_in_mainline),
 	{}
