@@ -25,7 +25,9 @@
 #include <linux/list.h>
 #include <linux/percpu.h>
 #include <linux/platform_device.h>
+#include <linux/slab.h>
 #include <linux/spinlock.h>
+#include <linux/vmalloc.h>
 #include <linux/workqueue.h>
 #include <linux/xarray.h>
 #include <rdma/ib_verbs.h>
@@ -43,6 +45,17 @@ struct net_device;
  * instead of an OOM kill or a warning in the log.
  */
 #define EMU_GFP_PROCESS	(GFP_KERNEL_ACCOUNT | __GFP_RETRY_MAYFAIL | __GFP_NOWARN)
+
+/*
+ * Zeroed memory of such a size, for kvfree(). kvzalloc() would take __GFP_RETRY_MAYFAIL for a wish
+ * that the memory be contiguous, and move and evict that of others to make it so.
+ */
+static inline void *emu_process_zalloc(size_t size)
+{
+	void *mem = kzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
+
+	return mem ?: __vmalloc(size, EMU_GFP_PROCESS | __GFP_ZERO);
+}
 
 #define EMU_MAX_PORTS		4
 #define EMU_MAX_SGE		32

@@ -97,6 +97,8 @@ int emu_umem_check_copy(struct ib_device *ibdev, struct ib_umem *umem)
 	unsigned int i;
 
 	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
+		/* There may be millions. */
+		cond_resched();
 		if (!dma_need_sync(ibdev->dma_device, sg_dma_address(sg)))
 			continue;
 		ibdev_err_ratelimited(ibdev,
@@ -116,6 +118,7 @@ static int emu_backing_fill(struct emu_backing *backing, struct emu_device *edev
 	int err;
 
 	for_each_sgtable_dma_sg(&umem->sgt_append.sgt, sg, i) {
+		cond_resched();
 		if (len && sg_dma_address(sg) != start + len) {
 			err = emu_backing_add_run(backing, edev, umem, start, len, &filled);
 			if (err)
@@ -159,7 +162,7 @@ struct emu_backing *emu_backing_create(struct emu_device *edev, struct ib_umem *
 	nr = ib_umem_num_dma_blocks(umem, page_size);
 	if (!nr || nr > U32_MAX)
 		return ERR_PTR(-EINVAL);
-	backing = kvzalloc(struct_size(backing, pages, nr), EMU_GFP_PROCESS);
+	backing = emu_process_zalloc(struct_size(backing, pages, nr));
 	if (!backing)
 		return ERR_PTR(-ENOMEM);
 	backing->page_shift = ilog2(page_size);

@@ -31,9 +31,9 @@
  *	emu_req_notify_cq(): full barrier between @arm and the look at @seq
  *	either the producer sees the queue armed, or the consumer is told that
  *	it missed an entry
- *   E  emu_resize_cq(): release of @in and @next - emu_cq_begin(), emu_cq_next():
+ *   E  emu_cq_replace(): release of @in and @next - emu_cq_begin(), emu_cq_next():
  *	acquire. Whoever sees a new ring sees it set up
- *   F  emu_resize_cq(): release of @sealed - emu_cq_next(): acquire
+ *   F  emu_cq_replace(): release of @sealed - emu_cq_next(): acquire
  *	whoever finds the ring sealed sees all that was written into it
  *
  * If both happen in C, the arm word decides for a CQ that the core polls: whoever clears it, acts.
@@ -565,7 +565,7 @@ static struct emu_cq_ring *emu_cq_ring_alloc(u32 size)
 
 	if (!ring)
 		return NULL;
-	ring->entries = kvcalloc(size, sizeof(*ring->entries), EMU_GFP_PROCESS);
+	ring->entries = emu_process_zalloc(array_size(size, sizeof(*ring->entries)));
 	if (!ring->entries) {
 		kfree(ring);
 		return NULL;

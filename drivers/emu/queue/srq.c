@@ -20,7 +20,7 @@
  *	emu_srq_claim(): acquire. Whoever sees a new ring sees it set up
  *   B  emu_srq_replace(): release of @sealed - emu_srq_claim(): acquire
  *	whoever finds the ring sealed sees all that was posted to it
- *   C  emu_user_resize_srq(): release of @user_rq - emu_srq_claim_user(), emu_srq_used(): acquire
+ *   C  emu_user_srq_replace_rq(): release of @user_rq - emu_srq_claim_user(), emu_srq_used(): acquire
  *	whoever sees new memory of a process sees it set up
  *
  * @lock serialises changes. The limit is an atomic word: whoever takes it down to

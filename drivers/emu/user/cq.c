@@ -15,7 +15,8 @@
  * it passes the ownership to @work.
  *
  * Only the owner touches @ring, @head, and those positions in the rings of queue pairs by which the
- * process learns that there is room again. A queue pair that it finds in a completion stays in
+ * process learns that there is room again; but whoever resets a queue pair, or drops its sends, when
+ * none of its completions are left. A queue pair that it finds in a completion stays in
  * memory while preemption is off.
  *
  * Only whoever writes a completion knows whether it is solicited, but somebody else may be the one

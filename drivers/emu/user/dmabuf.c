@@ -49,9 +49,9 @@ static int emu_dmabuf_map_pages(struct emu_dmabuf *dmabuf)
 	int err;
 
 	err = ib_umem_dmabuf_map_pages(dmabuf->umem);
-	if (err)
-		return err;
-	err = emu_umem_check_copy(umem->ibdev, umem);
+	if (!err)
+		err = emu_umem_check_copy(umem->ibdev, umem);
+	/* Mainline's core keeps the mapping when it fails to wait for the exporter's fences. */
 	if (err)
 		ib_umem_dmabuf_unmap_pages(dmabuf->umem);
 	return err;
