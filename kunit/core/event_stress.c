@@ -108,6 +108,7 @@ struct stress {
 	struct churner churner[CHURNERS];
 	/* Woken when a listener has received the events waited for, and when @stop is set. */
 	wait_queue_head_t moved;
+	struct completion began;	/* completed by each churner that has its first handler */
 	bool pause;	/* no event is dispatched until all those before have been handled */
 	int stop;	/* timers and threads are to end */
 };
@@ -315,6 +316,8 @@ static int churn_fn(void *arg)
 		else
 			kvt_run_in_hardirq(listener_start, l);
 		span_begin(&span, c->s);
+		if (!c->turns)
+			complete(&c->s->began);
 		wait_event(c->s->moved, READ_ONCE(l->heard) >= l->stay || READ_ONCE(c->s->stop));
 		span_end(&span, c->s);
 		listener_stop(l);
@@ -357,6 +360,7 @@ static struct stress *stress_new(struct kunit *test)
 	s->m = mock_up(test, "kvtm_a");
 	s->count = count;
 	init_waitqueue_head(&s->moved);
+	init_completion(&s->began);
 	for (i = 0; i < SOURCES; i++) {
 		src = &s->src[i];
 		src->s = s;
@@ -399,6 +403,9 @@ static void stress_run(struct kunit *test, struct stress *s)
 	for (i = 0; i < CHURNERS; i++)
 		churn[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0, churn_fn,
 					    &s->churner[i]);
+	/* One that gets a CPU late would miss all events. */
+	for (i = 0; i < CHURNERS; i++)
+		KUNIT_EXPECT_TRUE(test, kvt_wait(&s->began));
 	for (i = 0; i < SOURCES; i++)
 		start[i] = kvt_thread_start(test, i % 2 ? kvt_other_cpu() : 0, source_start_fn,
 					    &s->src[i]);
