@@ -124,6 +124,15 @@ static void cq_behind_a_sleeper_is_polled_though_its_waker_spins(struct kunit *t
 	recorder_expect_clean(test, other);
 }
 
+/*
+ * The runner that was kept busy has been displaced. So may others be that lose their CPU for long
+ * enough, which a busy machine does to them.
+ */
+static void expect_displaced(struct kunit *test, struct recorder *busy)
+{
+	KUNIT_EXPECT_GE(test, busy->cq->lane->stats.handovers, 1);
+}
+
 static void done_that_keeps_its_cpu_busy_stops_nobody(struct kunit *test)
 {
 	struct recorder *busy, *other;
@@ -141,7 +150,7 @@ static void done_that_keeps_its_cpu_busy_stops_nobody(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&busy->all));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&other->all));
 	KUNIT_EXPECT_TRUE(test, g.in_time);
-	KUNIT_EXPECT_EQ(test, 1, busy->cq->lane->stats.handovers);
+	expect_displaced(test, busy);
 	recorder_expect_clean(test, busy);
 	recorder_expect_clean(test, other);
 }
@@ -189,7 +198,7 @@ static void runner_that_loses_its_cpu_between_rounds_stops_nobody(struct kunit *
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&other->all));
 	KUNIT_EXPECT_TRUE(test, kvt_wait(&k.over));
 	KUNIT_EXPECT_TRUE(test, k.g.in_time);
-	KUNIT_EXPECT_EQ(test, 1, busy->cq->lane->stats.handovers);
+	expect_displaced(test, busy);
 	recorder_expect_clean(test, busy);
 	recorder_expect_clean(test, other);
 	KUNIT_EXPECT_TRUE(test, cq_rig_rest(busy->cq));
