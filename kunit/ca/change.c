@@ -391,6 +391,37 @@ static void network_device_of_a_port_is_followed(struct kunit *test)
 	KUNIT_EXPECT_TRUE(test, kvt_until(!ca_rig_port(test, m->ibdev, h, 1)->netdev));
 }
 
+static bool has_netdev(struct mock *m)
+{
+	struct net_device *ndev = ib_device_get_netdev(m->ibdev, 1);
+
+	dev_put(ndev);
+	return ndev;
+}
+
+/* A thread that lets the reader of a port go on once the port has no network device any more. */
+static int let_reader_go_on(void *arg)
+{
+	struct mock *m = arg;
+	const bool gone = kvt_until(!has_netdev(m));
+
+	mock_hold_end(m);
+	return gone ? 0 : -ETIMEDOUT;
+}
+
+/*
+ * Returns how often GIDs were read before the network device goes, which the caller makes it do.
+ * Binding it has the port read again, which may be as late as that: so a reader is held up behind
+ * the GIDs, and holds up all others.
+ */
+static int reads_before_netdev_goes(struct kunit *test, struct mock *m)
+{
+	mock_hold(m, MOCK_query_port);
+	mock_event(m, 1, IB_EVENT_PKEY_CHANGE);
+	KUNIT_ASSERT_TRUE(test, kvt_wait(&m->hold.entered));
+	return mock_calls(m, MOCK_query_gid);
+}
+
 /*
  * The GID of an iWARP port names the network device, and must not keep it when that goes: the driver,
  * which may need the device to tell its GIDs, is not asked then.
@@ -400,6 +431,7 @@ static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 	struct net_device *ndev = kvt_netdev(test);
 	struct mock *m = mock_new(test);
 	const struct ib_gid_attr *attr;
+	struct kvt_thread *t;
 	int reads;
 
 	mock_iwarp_methods(&m->ops, false);
@@ -408,9 +440,12 @@ static void network_device_of_an_iwarp_port_can_go(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, mock_register(m, "kvtm_a"));
 	attr = KVT_PTR(test, rdma_get_gid_attr(m->ibdev, 1, 0));
 	KUNIT_EXPECT_PTR_EQ(test, ndev, rcu_access_pointer(attr->ndev));
-	reads = mock_calls(m, MOCK_query_gid);
+	reads = reads_before_netdev_goes(test, m);
+	t = kvt_thread_start(test, -1, let_reader_go_on, m);
 	/* Returns only when all references to it are gone. */
 	kvt_netdev_unregister(test, ndev);
+	KUNIT_EXPECT_EQ(test, 0, kvt_thread_result(t));
+	mock_events_flush(m);
 	KUNIT_EXPECT_EQ(test, reads, mock_calls(m, MOCK_query_gid));
 	/* rdma_cm looks at the network device of whatever GID it gets. */
 	KUNIT_EXPECT_EQ(test, -ENODATA, PTR_ERR_OR_ZERO(rdma_get_gid_attr(m->ibdev, 1, 0)));
