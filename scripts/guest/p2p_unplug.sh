@@ -53,6 +53,14 @@ keeps_memory() {
 	session run seed="$SEED" || ! tells step=prepare && ! tells step=none
 }
 
+# Starts a run, $running, which is under way on return: it has the peer send in each round.
+run_begins() {
+	before=$(packets emu1)
+	session run rounds=1000 seed="$SEED" &
+	running=$!
+	retry_while $running packets_beyond "$before" emu1 && kill -0 $running
+}
+
 # failed <pid>: checks that it ends with an error.
 failed() {
 	! wait "$1"
@@ -76,13 +84,10 @@ load kverbs contract=warn && load kverbs_ca && load kverbs_emu devices=2 pci="$h
 provide "$nvme0"
 session_open
 check "a session uses the provider" setup
-session run rounds=1000 seed="$SEED" &
-running=$!
-usleep 500000
-check "a run is under way" kill -0 $running
+check "a run is under way" run_begins
 unplug nvme0 "$nvme0"
 check "the provider is unplugged during a run" soon is_gone "$PCI/devices/$nvme0"
-check "the run has ended with an error" failed $running
+check "the run has ended with an error" failed "$running"
 check "the session has nothing any more" session_fails 19 run
 session_close
 session_open
@@ -144,13 +149,10 @@ session_close
 provide "$pair0"
 session_open
 check "a session uses the engine" setup
-session run rounds=1000 seed="$SEED" &
-running=$!
-usleep 500000
-check "another run is under way" kill -0 $running
+check "another run is under way" run_begins
 unplug edu0 "$edu0"
 check "the engine is unplugged during a run" soon is_gone "$PCI/devices/$edu0"
-check "that run has ended with an error" failed $running
+check "that run has ended with an error" failed "$running"
 check "the session finds no engine" session_fails 19 run
 session_close
 check "all memory is free" cmp "$PCI/devices/$pair0/p2pmem/size" \
