@@ -59,13 +59,24 @@ devices_are_apart() {
 	done
 }
 
-# gid_of <number> <device>: the index of the GID that its IPv4 address has with RoCE v2
+# gid_of <number> <device> [<address>]: the index of the GID that its IPv4 address has with RoCE v2,
+# or this one, as it is in a GID
 gid_of() {
-	inside "$1" sh -c "cd $IB/$2/ports/1 && grep -l 0000:ffff: gids/* 2>/dev/null" |
+	inside "$1" sh -c "cd $IB/$2/ports/1 && grep -l '0000:ffff:${3:-}' gids/* 2>/dev/null" |
 		while read -r gid; do
 			inside "$1" grep -q v2 "$IB/$2/ports/1/gid_attrs/types/${gid#gids/}" &&
 				echo "${gid#gids/}"
 		done | head -n 1
+}
+
+# soon_gid_of <arguments of gid_of>: sets gid, which comes some time after the address.
+soon_gid_of() {
+	retry 400 has_gid_of "$@" || why "$2 has no GID"
+}
+
+has_gid_of() {
+	gid=$(gid_of "$@")
+	[ -n "$gid" ]
 }
 
 # meet <number> <device> <gid> <number> <device> <gid> <address> <program> [<arguments>]: the
@@ -85,7 +96,10 @@ meet() {
 
 # a_to_b <number> <device> <number> <device> <address> <program> [<arguments>]
 a_to_b() {
-	a_gid=$(gid_of "$1" "$2") b_gid=$(gid_of "$3" "$4")
+	soon_gid_of "$1" "$2" || return
+	a_gid=$gid
+	soon_gid_of "$3" "$4" || return
+	b_gid=$gid
 	a=$1 a_device=$2 b=$3 b_device=$4 b_address=$5
 	shift 5
 	meet "$a" "$a_device" "$a_gid" "$b" "$b_device" "$b_gid" "$b_address" "$@"
@@ -144,8 +158,8 @@ statistics_are_shown() {
 
 # sends_to_itself <number> <address>, as it is in a GID
 sends_to_itself() {
-	gid=$(inside "$1" sh -c "grep -l $2 $IB/roce$1/ports/1/gids/* 2>/dev/null" | tail -n 1)
-	meet "$1" roce"$1" "${gid##*/}" "$1" roce"$1" "${gid##*/}" 127.0.0.1 ibv_rc_pingpong -n 100
+	soon_gid_of "$1" roce"$1" "$2" || return
+	meet "$1" roce"$1" "$gid" "$1" roce"$1" "$gid" 127.0.0.1 ibv_rc_pingpong -n 100
 }
 
 # Both have one address. Whoever sends there reaches his own device.
