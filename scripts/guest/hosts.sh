@@ -120,7 +120,8 @@ keep_sending() {
 		done
 	) &
 	sender=$!
-	retry 400 packets_beyond $((before + 50)) "$sending" || why "$sending sends nothing for $1"
+	retry_while $sender packets_beyond $((before + 50)) "$sending" ||
+		why "$sending sends nothing for $1"
 }
 
 # flaps_under <device> <command>: its link, under what the command makes it send.

@@ -56,7 +56,7 @@ open_to_processes() {
 device_goes() {
 	mkdir $CONFIG/emu2 && echo 1 >$CONFIG/emu2/enable || return 1
 	pingpong initiator=emu2 target=emu0 iters=1000000000 &
-	retry 100 grep -q '[1-9]' $IB/emu2/ports/1/hw_counters/port_xmit_packets &&
+	retry_while $! grep -q '[1-9]' $IB/emu2/ports/1/hw_counters/port_xmit_packets &&
 		echo 0 >$CONFIG/emu2/enable && [ ! -e $IB/emu2 ] && rmdir $CONFIG/emu2 && wait
 }
 

@@ -35,7 +35,8 @@ device_goes() {
 	before=$(packets)
 	there insmod /modules/kverbs_echo_client.ko to=10.0.0.1 rounds=1000000000 2>/dev/null &
 	client=$!
-	retry 200 packets_beyond $((before + 100)) && echo 0 >$CONFIG/emu1/enable || return 1
+	retry_while $client packets_beyond $((before + 100)) &&
+		echo 0 >$CONFIG/emu1/enable || return 1
 	! wait $client && [ ! -e $IB/emu1 ] && ended_as_aborted &&
 		there sh -c "echo 1 >$CONFIG/emu1/enable" && retry 100 [ -e $IB/emu1 ] &&
 		echoes_there 10.0.0.1
@@ -61,7 +62,8 @@ server_goes() {
 	before=$(packets)
 	there insmod /modules/kverbs_echo_client.ko to=10.0.0.1 rounds=1000000000 2>/dev/null &
 	client=$!
-	retry 200 packets_beyond $((before + 100)) && unload kverbs_echo_server || return 1
+	retry_while $client packets_beyond $((before + 100)) &&
+		unload kverbs_echo_server || return 1
 	! wait $client && dmesg | grep -qE '1000000000 messages to 10.0.0.1 and back: -(5|104)$' &&
 		load kverbs_echo_server && echoes_there 10.0.0.1
 }

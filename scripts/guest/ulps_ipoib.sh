@@ -112,7 +112,7 @@ traffic() {
 		ping -i 0.001 -s 2000 10.1.0.2 >/dev/null 2>&1 &
 	fi
 	client=$!
-	retry 200 packets_beyond $(($(packets $sender) + 100)) $sender
+	retry_while $client packets_beyond $(($(packets $sender) + 100)) $sender
 }
 
 traffic_ends() {

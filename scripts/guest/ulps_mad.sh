@@ -28,7 +28,7 @@ client_lasts() {
 
 client_goes_on() {
 	before=$(packets)
-	retry 400 packets_beyond $((before + 100)) && kill -0 "$client"
+	retry_while "$client" packets_beyond $((before + 100)) && kill -0 "$client"
 }
 
 # Its server ends, and so does it, since its connection is closed.

@@ -182,7 +182,7 @@ read_until_failure() {
 	before=$(packets emu0)
 	while dd if="$DISK" of=/dev/null bs=16k iflag=direct 2>/dev/null; do :; done &
 	reader=$!
-	retry 400 packets_beyond $((before + 50)) emu0
+	retry_while $reader packets_beyond $((before + 50)) emu0
 }
 
 # The drive is taken from its driver under reads, which fail; nothing waits for the target. If the HCA

@@ -41,7 +41,7 @@ device_goes() {
 	before=$(packets emu0)
 	rds_check send "$(address end0)" end0 "$(address veth0)" end0 $((MESSAGES * 10)) &
 	sender=$!
-	retry 400 packets_beyond $((before + 500)) emu0 && echo 0 >$CONFIG/emu0/enable &&
+	retry_while $sender packets_beyond $((before + 500)) emu0 && echo 0 >$CONFIG/emu0/enable &&
 		[ ! -e $IB/emu0 ] && echo 1 >$CONFIG/emu0/enable && wait $sender
 }
 

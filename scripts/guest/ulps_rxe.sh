@@ -59,7 +59,7 @@ netdev_goes() {
 	before=$(sent rxe0)
 	insmod /modules/kverbs_echo_client.ko to="$(address veth0)%end0" rounds=1000000000 2>/dev/null &
 	client=$!
-	retry 400 sent_beyond $((before + 100)) && ip link del end0 || return 1
+	retry_while $client sent_beyond $((before + 100)) && ip link del end0 || return 1
 	! wait $client && ended_by_removal && retry 100 is_gone $IB/rxe0 && retry 100 is_gone $IB/rxe1
 }
 
