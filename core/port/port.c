@@ -422,7 +422,8 @@ out:
  * @ndev: registered network device, or %NULL
  * @port: the port
  *
- * The core holds @ndev until it unregisters; it stays bound when it moves to another network
+ * The core holds @ndev until it unregisters, or, if that is before the device can be looked up by it,
+ * until the kernel tells of it again; it stays bound when it moves to another network
  * namespace. The GID table of a RoCE port follows its addresses.
  *
  * Context: Process, may sleep; with or without the RTNL lock.

@@ -453,17 +453,48 @@ static void held_roce_entry_does_not_hold_the_netdev(struct kunit *test)
 	rdma_put_gid_attr(attr);
 }
 
-static void netdev_set_before_registration_can_go(struct kunit *test)
+struct going {
+	struct kunit *test;
+	struct net_device *ndev;
+};
+
+static int unregister_ndev_fn(void *arg)
 {
-	struct net_device *ndev = kvt_netdev(test);
+	struct going *g = arg;
+
+	/* Returns only when all references to the netdev are gone. */
+	kvt_netdev_unregister(g->test, g->ndev);
+	return 0;
+}
+
+/* Its driver would not find the device, so it stays until that is registered: then it can go. */
+static void netdev_set_before_registration_goes_after_it(struct kunit *test)
+{
+	struct going g = { test, kvt_netdev(test) };
 	struct mock *m = mock_new(test);
+	struct kvt_thread *t;
 
 	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, ndev, 1));
-	/* Returns only when all references to the netdev are gone. */
-	kvt_netdev_unregister(test, ndev);
-	KUNIT_EXPECT_NULL(test, ib_device_get_netdev(m->ibdev, 1));
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, g.ndev, 1));
+	t = kvt_thread_start(test, -1, unregister_ndev_fn, &g);
+	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(g.ndev->reg_state) != NETREG_REGISTERED));
 	KUNIT_EXPECT_EQ(test, 0, mock_register(m, "kvtm_a"));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
+	KUNIT_EXPECT_NULL(test, ib_device_get_netdev(m->ibdev, 1));
+}
+
+static void netdev_set_before_registration_goes_without_it(struct kunit *test)
+{
+	struct going g = { test, kvt_netdev(test) };
+	struct mock *m = mock_new(test);
+	struct kvt_thread *t;
+
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, g.ndev, 1));
+	t = kvt_thread_start(test, -1, unregister_ndev_fn, &g);
+	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(g.ndev->reg_state) != NETREG_REGISTERED));
+	mock_free(test, m);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 }
 
 /* Changes the netdev that the driver reports, and updates the GID tables synchronously. */
@@ -631,7 +662,8 @@ static struct kunit_case core_gid_cases[] = {
 	KUNIT_CASE(roce_gids_follow_the_addresses),
 	KUNIT_CASE(n1_addresses_of_what_is_on_top_are_gids),
 	KUNIT_CASE(held_roce_entry_does_not_hold_the_netdev),
-	KUNIT_CASE(netdev_set_before_registration_can_go),
+	KUNIT_CASE_SLOW(netdev_set_before_registration_goes_after_it),
+	KUNIT_CASE_SLOW(netdev_set_before_registration_goes_without_it),
 	KUNIT_CASE(gid_without_a_slot_comes_when_one_is_free),
 	KUNIT_CASE(link_local_gid_does_not_wait_for_a_default_slot),
 	KUNIT_CASE(network_device_of_any_type_has_gids),
