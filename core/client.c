@@ -214,6 +214,9 @@ static void begin_callback(struct presence *p, enum presence_state state)
 	p->task = current;
 	p->until = ib_ref_log_seq();
 	list_add(&p->call, &calls);
+	/* Requests that hold back for a rename go on now: see next_callable(). */
+	if (state != CLIENT_CALLING && ib_priv(p->device)->renamers)
+		ib_registry_changed();
 	mutex_unlock(&ib_registry_lock);
 	lock_map_acquire_read(&client_method_map);
 }

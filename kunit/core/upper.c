@@ -196,6 +196,91 @@ static void removal_and_rename_let_requests_go_on(struct kunit *test)
 	KUNIT_EXPECT_STREQ(test, "kvtm_new", dev_name(&m->ibdev->dev));
 }
 
+/* Of a few threads that take turns on one CPU. */
+struct removal {
+	struct mock *m;
+	struct kvt_client *c;
+	struct completion first_over;
+};
+
+static struct net_device *ask_slowly_first(struct ib_device *dev, u32 port, u16 pkey,
+					   const union ib_gid *gid, const struct sockaddr *addr,
+					   void *data)
+{
+	if (asked.nr)
+		return NULL;
+	kvt_gate_sleep(&asked.gate);
+	return ask('s', asked.answer);
+}
+
+static int first_request_fn(void *arg)
+{
+	struct removal *rm = arg;
+	int ret;
+
+	sched_set_fifo(current);
+	ret = ask_fn(rm->m);
+	complete(&rm->first_over);
+	return ret;
+}
+
+static int second_request_fn(void *arg)
+{
+	struct removal *rm = arg;
+
+	sched_set_fifo(current);
+	return ask_and_tell(rm->m);
+}
+
+static int remove_fn(void *arg)
+{
+	struct removal *rm = arg;
+
+	sched_set_fifo(current);
+	wait_for_completion(&rm->first_over);
+	return unregister_fn(rm->c);
+}
+
+static void remove_waits_for_second(struct kvt_client *c, struct ib_device *ibdev)
+{
+	asked.removed_in_time = kvt_wait(&answered);
+}
+
+/*
+ * The rename waits for a request, and another one for the rename. When the first is over, the removal
+ * begins before the rename gets the CPU: the second must notice.
+ */
+static void removal_that_begins_before_the_rename_lets_requests_go_on(struct kunit *test)
+{
+	struct removal *rm = kvt_zalloc(test, sizeof(*rm));
+	struct kvt_trace *trace = kvt_trace_new(test);
+	struct kvt_thread *first, *unreg, *rename, *second;
+
+	memset(&asked, 0, sizeof(asked));
+	kvt_gate_init(&asked.gate);
+	init_completion(&answered);
+	init_completion(&rm->first_over);
+	/* Only compared; the first request is over with it, and asks no other client. */
+	asked.answer = kvt_zalloc(test, 64);
+	rm->m = mock_up(test, "kvtm_a");
+	rm->c = client_up(test, "kvtc_r", trace, NULL);
+	rm->c->on_remove = remove_waits_for_second;
+	client_up(test, "kvtc_s", trace, ask_slowly_first);
+	first = kvt_thread_start(test, 0, first_request_fn, rm);
+	KUNIT_EXPECT_TRUE(test, kvt_wait(&asked.gate.entered));
+	unreg = kvt_thread_start(test, 0, remove_fn, rm);
+	rename = kvt_thread_start(test, 0, rename_fn, rm->m);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(rename));
+	second = kvt_thread_start(test, 0, second_request_fn, rm);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_waits(second));
+	kvt_gate_open(&asked.gate);
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(unreg));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(first));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(second));
+	KUNIT_EXPECT_TRUE(test, kvt_thread_join(rename));
+	KUNIT_EXPECT_TRUE(test, asked.removed_in_time);
+}
+
 /* --- rdma_rw contexts -------------------------------------------------------------- */
 
 #define CONTEXTS	4
@@ -447,6 +532,7 @@ static struct kunit_case core_upper_cases[] = {
 	KUNIT_CASE(nobody_is_asked_about_an_ethernet_port),
 	KUNIT_CASE(client_whose_removal_waits_is_not_asked),
 	KUNIT_CASE(removal_and_rename_let_requests_go_on),
+	KUNIT_CASE(removal_that_begins_before_the_rename_lets_requests_go_on),
 	KUNIT_CASE(contexts_are_refused_where_there_are_none),
 	KUNIT_CASE(contexts_come_and_go_with_the_qp),
 	KUNIT_CASE(failing_contexts_leave_no_qp),
