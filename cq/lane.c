@@ -185,7 +185,7 @@ static noinline void ib_cq_report_undone(struct ib_cq *cq, struct ib_wc *wc)
 	if ((wc->status != IB_WC_SUCCESS && !wc->wr_cqe) || !__ratelimit(&limit))
 		return;
 	rcu_read_lock();
-	/* It may be gone: rdma_rxe leaves the completions of a QP that is destroyed. */
+	/* It may be going, or gone: rdma_rxe leaves the completions of a QP that is destroyed. */
 	if (qp && !rdma_restrack_lists(cq->device, RDMA_RESTRACK_QP, &qp->res))
 		qp = NULL;
 	ibdev_warn(cq->device, "%s: dropping a completion of qp %u without %s\n",
@@ -809,7 +809,10 @@ bool ib_cq_lane_idle(struct ib_cq_lane *lane)
 {
 	bool idle;
 
-	/* If a CQ became pending before, nobody else schedules the lane until the xchg(). */
+	/*
+	 * If a CQ became pending before, nobody else schedules the lane until the xchg(). If that
+	 * takes the lane back, it must run again: cq.rst says what of a runner that cannot.
+	 */
 	preempt_disable();
 	atomic_set_release(&lane->active, 0);
 	/* Pairs with the llist_add() before the xchg() in ib_cq_enqueue(). */

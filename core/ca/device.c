@@ -12,9 +12,10 @@
  * close of a file frees the rest.
  *
  * A handle is closed by CLOSE, which is a request, by the last close of its file, by the end of
- * the process, or by the end of the device. The second and the third are counted while they close handles: the device's end
- * lets no more of them begin, waits for those that have begun, and closes the rest. No lock
- * is held meanwhile: closing frees regions, and so calls the drivers that own their memory.
+ * the process, or by the end of the device. The second and the third are counted while they close
+ * handles: the device's end lets no more of them begin, waits for those that have begun, and
+ * closes the rest. No lock is held meanwhile: closing frees regions, and so calls the drivers
+ * that own their memory.
  *
  * Lock protocol: files_lock, a mutex, guards the list of files, the count and the
  * device's end; events reach the files under it. It nests inside the SRCU of mmu

@@ -60,9 +60,9 @@ int umem_check_range(const struct ib_verb_call *call, const char *name, u64 star
 
 	if (!length)
 		return ib_invalid(call, "length 0: must be at least 1");
-	/* On 32-bit machines, none is beyond what an address can be. */
+	/* On 32-bit machines, neither is beyond what an address can be. */
 	if (check_add_overflow(start, length, &end) || PAGE_ALIGN(end) < end ||
-	    PAGE_ALIGN(end) - 1 > ULONG_MAX)
+	    PAGE_ALIGN(end) > ULONG_MAX)
 		return ib_invalid(call, "%s %#llx + length %llu overflows", name, start, length);
 	/* A scatter list counts its entries in an unsigned int. */
 	if ((PAGE_ALIGN(end) - round_down(start, PAGE_SIZE)) >> PAGE_SHIFT > UINT_MAX)

@@ -422,8 +422,9 @@ out:
  * @ndev: registered network device, or %NULL
  * @port: the port
  *
- * The core holds @ndev until it unregisters, or, if that is before the device can be looked up by it,
- * until the kernel tells of it again; it stays bound when it moves to another network
+ * The core holds @ndev until it unregisters; a device that is not registered then holds it until it
+ * has been, or until it is freed, so that the driver can find it by ib_device_get_by_netdev() when
+ * the kernel tells of the end again. The port stays bound when @ndev moves to another network
  * namespace. The GID table of a RoCE port follows its addresses.
  *
  * Context: Process, may sleep; with or without the RTNL lock.
@@ -513,8 +514,8 @@ void ib_ports_forget_begin(void)
 
 /*
  * The network device unregisters: makes all ports put it. But a driver must have had the
- * opportunity to find its device and to unregister it: a device that is being registered keeps the
- * network device, so that the kernel tells of it again, each second.
+ * opportunity to find its device and to unregister it: a device that is not registered yet keeps
+ * the network device, so that the kernel tells of it again, each second.
  */
 void ib_ports_forget_netdev(struct net_device *ndev)
 {

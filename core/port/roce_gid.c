@@ -544,7 +544,7 @@ static int addr_event(struct notifier_block *nb, unsigned long event,
  * it can still look up its device by that.
  */
 static struct notifier_block netdev_nb = { .notifier_call = netdev_event, .priority = INT_MIN };
-/* Before all drivers' own. */
+/* Before the drivers' own, but for those that listen to one namespace. */
 static struct notifier_block first_nb = {
 	.notifier_call = netdev_event_begins, .priority = INT_MAX,
 };

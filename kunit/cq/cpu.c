@@ -125,8 +125,8 @@ static void cq_behind_a_sleeper_is_polled_though_its_waker_spins(struct kunit *t
 }
 
 /*
- * The runner that was kept busy has been displaced. So may others be that lose their CPU for long
- * enough, which a busy machine does to them.
+ * A runner has been displaced: the busy one, or the other CQ would not have been polled. So may
+ * others be that lose their CPU for long enough, which a busy machine does to them.
  */
 static void expect_displaced(struct kunit *test, struct recorder *busy)
 {

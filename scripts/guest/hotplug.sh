@@ -298,7 +298,10 @@ loop() {
 	n=0
 	# What the other one does before this one begins would not count.
 	: >"/tmp/loop.$me.begun"
-	soon [ -e "/tmp/loop.$other.begun" ] || return 1
+	soon [ -e "/tmp/loop.$other.begun" ] || {
+		put 0 /tmp/loop.failed
+		return 1
+	}
 	while far "$other" && { [ $n -lt "$number" ] || [ "$far" -lt "$number" ]; }; do
 		[ ! -e /tmp/loop.failed ] || return 1
 		"$@" || {

@@ -73,17 +73,27 @@ told() {
 	grep -qx "$*" /tmp/told
 }
 
-# What "rdma monitor" would show of a device that comes, whose network device moves to another
-# namespace, and that goes.
+# comes <device> <network device>: and the listener is told.
+comes() {
+	add_device "$1" "$2" && retry 100 told register "$1" && retry 100 told attach "$1" "$2"
+}
+
+# goes <device>: likewise.
+goes() {
+	! told unregister "$1" && echo 0 >"$CONFIG/$1/enable" && rmdir "$CONFIG/$1" &&
+		retry 100 told unregister "$1"
+}
+
+# What "rdma monitor" would show of two devices: one's network device moves to another namespace, the
+# other's, which is its peer, is deleted with it.
 listener_is_told() {
 	rdmalink monitor >/tmp/told &
 	listener=$!
-	retry 100 told listening && ip link add end7 type veth && add_device emu7 end7 &&
-		retry 100 told register emu7 && retry 100 told attach emu7 end7 &&
-		ip link set end7 netns "$other" && retry 100 told detach emu7 &&
-		! grep -F '?' /tmp/told && there ip link del end7 &&
-		! told unregister emu7 && echo 0 >$CONFIG/emu7/enable && rmdir $CONFIG/emu7 &&
-		retry 100 told unregister emu7
+	# The kernel names the peer.
+	retry 100 told listening && ip link add end7 type veth && comes emu7 end7 &&
+		comes emu8 veth0 && ip link set end7 netns "$other" &&
+		retry 100 told detach emu7 && ! grep -F '?' /tmp/told &&
+		there ip link del end7 && retry 100 told detach emu8 && goes emu7 && goes emu8
 	heard=$?
 	[ $heard -eq 0 ] || cat /tmp/told
 	kill $listener

@@ -184,6 +184,8 @@ static void learn(int fd, const struct peer *peer, int ms)
 	while ((len = read(fd, records, sizeof(records))) > 0 || poll(&more, 1, ms) > 0) {
 		struct kverbs_emu_capture_record rec;
 
+		if (!len || (len < 0 && errno != EAGAIN))
+			die("the capture has ended");
 		for (at = 0; at < len; at += rec.size) {
 			const unsigned char *mad = records + at + sizeof(rec);
 

@@ -206,9 +206,9 @@ static noinline enum emu_outcome emu_refuse_inv(struct emu_exec *ex, struct emu_
 
 /*
  * Executes the invalidation that the message, on RC, asks the responder for. The receive is taken:
- * without one, nothing would be invalidated. It comes before the data, so the message can neither be read
- * from the memory that it invalidates nor be written there. If the message is tried again, the key
- * is already invalid, which is no error then.
+ * without one, nothing would be invalidated. It comes before the data, so the message can neither
+ * be read from the memory that it invalidates nor be written there. If the message is tried again,
+ * the key is already invalid, which is no error then.
  */
 static noinline enum emu_outcome emu_exec_send_inv(struct emu_exec *ex, struct emu_swqe *wqe,
 						   u32 pos, struct emu_rwqe *recv)

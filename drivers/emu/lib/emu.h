@@ -48,12 +48,16 @@ struct net_device;
 
 /*
  * Zeroed memory of such a size, for kvfree(). kvzalloc() would take __GFP_RETRY_MAYFAIL for a wish
- * that the memory be contiguous, and move and evict that of others to make it so.
+ * that the memory be contiguous, and move and evict that of others to make it so. Here, it is
+ * contiguous if there is some at hand.
  */
 static inline void *emu_process_zalloc(size_t size)
 {
-	void *mem = kzalloc(size, GFP_KERNEL_ACCOUNT | __GFP_NORETRY | __GFP_NOWARN);
+	void *mem;
 
+	if (size <= PAGE_SIZE)
+		return kzalloc(size, EMU_GFP_PROCESS);
+	mem = kzalloc(size, (GFP_KERNEL_ACCOUNT & ~__GFP_RECLAIM) | __GFP_NOWARN);
 	return mem ?: __vmalloc(size, EMU_GFP_PROCESS | __GFP_ZERO);
 }
 

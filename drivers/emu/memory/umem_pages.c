@@ -23,8 +23,8 @@ static int emu_backing_alloc_maps(struct emu_backing *backing, struct ib_umem *u
 {
 	if (backing->maps)
 		return 0;
-	backing->maps = kvcalloc(umem->sgt_append.sgt.nents, sizeof(*backing->maps),
-				 GFP_KERNEL_ACCOUNT);
+	backing->maps = emu_process_zalloc(array_size(umem->sgt_append.sgt.nents,
+						      sizeof(*backing->maps)));
 	return backing->maps ? 0 : -ENOMEM;
 }
 

@@ -32,7 +32,7 @@ static int emu_uring_alloc(struct emu_uring *ring, size_t bytes)
 {
 	u32 nr = DIV_ROUND_UP(bytes, PAGE_SIZE);
 
-	ring->pages = kvcalloc(nr, sizeof(*ring->pages), GFP_KERNEL_ACCOUNT);
+	ring->pages = emu_process_zalloc(array_size(nr, sizeof(*ring->pages)));
 	if (!ring->pages)
 		return -ENOMEM;
 	while (ring->nr_pages < nr) {
