@@ -102,6 +102,7 @@ static void queue_pair_on_a_list_can_be_changed_and_destroyed(struct kunit *test
 	KUNIT_EXPECT_EQ(test, 0, long_send(failed, dma, 1, BESIDE_SIZE));
 	KUNIT_EXPECT_EQ(test, 0, long_send(destroyed, dma, 1, BESIDE_SIZE));
 	/* Taken back, and handed over once more. */
+	KUNIT_EXPECT_EQ(test, 0, rig_to(moved->a.qp, IB_QPS_SQD));
 	KUNIT_EXPECT_EQ(test, 0, rig_to(moved->a.qp, IB_QPS_RTS));
 	KUNIT_EXPECT_EQ(test, 0, rig_to(failed->a.qp, IB_QPS_ERR));
 	RIG_EXPECT_WC(test, failed->a.scq, &wc, 1, IB_WC_WR_FLUSH_ERR);
@@ -154,8 +155,12 @@ static int modify_all_the_time(void *arg)
 	struct rig *r = arg;
 	int err = 0;
 
-	while (!err && !kvt_should_stop())
-		err = rig_to(r->a.qp, IB_QPS_RTS);
+	while (!err && !kvt_should_stop()) {
+		err = rig_to(r->a.qp, IB_QPS_SQD);
+		/* Not before a message under way is finished. */
+		if (!err && !kvt_until(!rig_to(r->a.qp, IB_QPS_RTS)))
+			err = -ETIMEDOUT;
+	}
 	return err;
 }
 
@@ -194,8 +199,9 @@ static int change_queue_pair(void *arg)
 	late->change.err = ib_modify_qp(r->b.qp, &longest, IB_QP_MIN_RNR_TIMER);
 	/* release: pairs with the acquire in change_comes() */
 	smp_store_release(&late->longer, true);
+	/* The message under way is still tried then. */
 	if (!late->change.err)
-		late->change.err = rig_to(r->a.qp, IB_QPS_RTS);
+		late->change.err = rig_to(r->a.qp, IB_QPS_SQD);
 	return 0;
 }
 
