@@ -92,8 +92,8 @@ struct ib_umem *umem_peer_get(struct ib_device *device,
  *
  * Context: Process, with the memory of a process: current->mm.
  * Return: the memory; an error of ib_umem_get() if no driver has the memory, or -EINTR if the
- * process is being killed; an error of the driver that has it; -EIO if that maps a copy of it (bounce buffers); or -ECANCELED if it
- * has taken the memory back meanwhile.
+ * process is being killed; an error of the driver that has it; -EIO if that maps a copy of it
+ * (bounce buffers); or -ECANCELED if it has taken the memory back meanwhile.
  */
 struct ib_umem *ib_umem_get_peer(struct ib_device *device, unsigned long addr,
 				 size_t size, int access,

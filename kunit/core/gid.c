@@ -467,17 +467,26 @@ static int unregister_ndev_fn(void *arg)
 	return 0;
 }
 
+/* A network device that a port got before its registration begins to go: returns who waits. */
+static struct kvt_thread *set_netdev_that_goes(struct mock *m, struct going *g)
+{
+	struct kunit *test = g->test;
+	struct kvt_thread *t;
+
+	mock_alloc(test, m);
+	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, g->ndev, 1));
+	t = kvt_thread_start(test, -1, unregister_ndev_fn, g);
+	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(g->ndev->reg_state) != NETREG_REGISTERED));
+	return t;
+}
+
 /* Its driver would not find the device, so it stays until that is registered: then it can go. */
 static void netdev_set_before_registration_goes_after_it(struct kunit *test)
 {
 	struct going g = { test, kvt_netdev(test) };
 	struct mock *m = mock_new(test);
-	struct kvt_thread *t;
+	struct kvt_thread *t = set_netdev_that_goes(m, &g);
 
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, g.ndev, 1));
-	t = kvt_thread_start(test, -1, unregister_ndev_fn, &g);
-	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(g.ndev->reg_state) != NETREG_REGISTERED));
 	KUNIT_EXPECT_EQ(test, 0, mock_register(m, "kvtm_a"));
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 	KUNIT_EXPECT_NULL(test, ib_device_get_netdev(m->ibdev, 1));
@@ -487,12 +496,8 @@ static void netdev_set_before_registration_goes_without_it(struct kunit *test)
 {
 	struct going g = { test, kvt_netdev(test) };
 	struct mock *m = mock_new(test);
-	struct kvt_thread *t;
+	struct kvt_thread *t = set_netdev_that_goes(m, &g);
 
-	mock_alloc(test, m);
-	KUNIT_ASSERT_EQ(test, 0, ib_device_set_netdev(m->ibdev, g.ndev, 1));
-	t = kvt_thread_start(test, -1, unregister_ndev_fn, &g);
-	KUNIT_EXPECT_TRUE(test, kvt_until(READ_ONCE(g.ndev->reg_state) != NETREG_REGISTERED));
 	mock_free(test, m);
 	KUNIT_EXPECT_TRUE(test, kvt_thread_join(t));
 }
